@@ -149,6 +149,8 @@ def readme() -> str:
             _line("Correct & Smooth", "table-1", "cs"),
             _line("the same SGC, trained on the same labels", "table-1", "retrain"),
             _bold(_line("graphkeel", "table-1", "auto")),
+            _line("graphkeel, no model: its answers are left out", "table-1", "no-model"),
+            _line("graphkeel, random weights in the model", "table-1", "random-weights"),
             _bold(
                 _line("graphkeel, half the validation labels fed back", "table-1-half-val", "auto")
             ),
@@ -389,17 +391,6 @@ def cost() -> str:
 # ---- sentences
 
 
-def rule() -> str:
-    """Which rule the stored rows of `auto` were computed by: the controls came with the rule of
-    today."""
-    if set(CONTROLS) & {cell["method"] for cell in cells("table-1")}:
-        return ""
-    return (
-        "The stored rows of `auto` are those of version 0.2. They are being computed anew with the"
-        " rule of today, and the controls *no model* and *random weights* with them.\n"
-    )
-
-
 def rank(file: str, block: str | None = None) -> str:
     """How often `auto` comes first, who is ahead of it elsewhere, and its worst split.
 
@@ -602,7 +593,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "rank-train": lambda: rank("table-1"),
     "readme": readme,
     "retrain": lambda: boxed("retrain"),
-    "rule": rule,
     "rule-protocol": lambda: barred(
         "rule", "1.", ["case", "labels", "before", "after (worst gain)", "seconds", "agreement"]
     ),

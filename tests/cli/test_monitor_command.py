@@ -59,6 +59,17 @@ def test_exit_codes_and_history(words, folder, capsys) -> None:
     assert "update the features" in (folder / "run" / "monitor.html").read_text()
 
 
+def test_prices(words, capsys) -> None:
+    dear = ["--price", "update=99", "--price", "label=99", "--price", "retrain=99"]
+    assert main([*words, "moved.npz", *dear]) == 0
+    assert "no step is expected to bring more than its price" in capsys.readouterr().out
+    assert main([*words, "moved.npz", "--price", "update=99", "--price", "label=0"]) == 5
+    assert "Label: " in capsys.readouterr().out
+    for wrong in ("nothing=1", "label", "label=-1", "label=nan"):
+        with pytest.raises(SystemExit):
+            main([*words, "moved.npz", "--price", wrong])
+
+
 def test_a_run_of_feedback_says_which_model(tmp_path, capsys) -> None:
     run = ["feedback", "--dataset", "digits:0,1,2", "--simulate", "20", "--batches", "1"]
     assert main([*run, "--out", str(tmp_path)]) == 0

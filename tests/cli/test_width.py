@@ -9,6 +9,7 @@ import pytest
 
 from fuzz import readers
 from graphkeel.certificate import write_certificate
+from graphkeel.cli import adapt
 from graphkeel.cli.main import COMMANDS, main
 from graphkeel.cli.shared.width import fitted, terminal_width
 
@@ -107,6 +108,31 @@ def test_help_fits(command, capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > WIDTH] == []
     assert [line for line in lines if line.endswith("-")] == [], "no word is broken"
+
+
+def test_examples_of_the_help_can_be_copied(capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["adapt", "--help"])
+    shown = re.sub(r" \\\n +", " ", capsys.readouterr().out)
+    for line in (adapt.__doc__ or "").splitlines():
+        assert not line.startswith("  keel") or line in shown.splitlines()
+
+
+def test_errors_fit(tmp_path, capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["label", str(tmp_path), "--port", "99999"])
+    main(["check", str(tmp_path / "missing.json")])
+    main(["monitor", str(tmp_path), "--data", "missing.npz"])
+    lines = capsys.readouterr().err.splitlines()
+    assert "from 0 to 65535 (got" in " ".join(lines)
+    assert [line for line in lines if len(line) > WIDTH and " " in line] == [], "paths may be long"
+
+
+def test_adapt_and_monitor(tmp_path, capsys) -> None:
+    run = str(tmp_path / "run")
+    captured(["run", "--seeds", "1", "--split", "random", "--out", run], capsys)
+    captured(["monitor", run, "--data", "digits"], capsys)
+    captured(["adapt", "--source", "sbm", "--target", "sbm", "--seeds", "1"], capsys)
 
 
 @pytest.mark.parametrize(

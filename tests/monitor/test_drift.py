@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest, ks_2samp
 
 from graphkeel.core.statistics import wilson
-from graphkeel.monitor.advice import MonitorSettings, advise
+from graphkeel.monitor.advice import ACTIONS, Prices, advise
 from graphkeel.monitor.drift import (
     DriftSettings,
     confidence_drift,
@@ -61,20 +61,28 @@ def test_homophily() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gain", "fall", "beyond", "action"),
+    ("after", "action"),
     [
-        (0.1, 0.0, 0.0, "nothing"),
-        (0.4, 2.0, 0.5, "nothing"),
-        (2.0, 2.0, 0.5, "update"),
-        (9.0, 8.0, 0.0, "update"),
-        (0.0, 4.0, 0.3, "label"),
-        (9.0, 40.0, 0.0, "retrain"),
+        ((90.0, 90.2, 91.0, 91.0), "nothing"),
+        ((90.0, 90.3, 91.0, 91.0), "update"),
+        ((60.0, 80.0, 81.7, 84.0), "update"),
+        ((60.0, 80.0, 81.8, 84.0), "label"),
+        ((60.0, 62.0, 64.0, 75.0), "retrain"),
+        ((90.0, 70.0, 91.0, 91.0), "nothing"),
     ],
 )
-def test_the_advice_is_the_cheapest_step_that_is_worth_it(gain, fall, beyond, action) -> None:
-    found, reason = advise(gain, fall, beyond, MonitorSettings())
+def test_the_advice_is_the_step_that_leaves_most_after_its_price(after, action) -> None:
+    found, reason = advise(dict(zip(ACTIONS, after, strict=True)), Prices())
     assert found == action
-    assert reason
+    assert ("price" in reason) and (action == "nothing" or "points" in reason)
+
+
+def test_prices_are_the_users() -> None:
+    after = dict(zip(ACTIONS, (80.0, 82.0, 83.0, 85.0), strict=True))
+    told = {
+        price: advise(after, Prices(*price))[0] for price in ((3, 4, 9), (1, 1.5, 9), (1, 3, 4))
+    }
+    assert told == {(3, 4, 9): "nothing", (1, 1.5, 9): "label", (1, 3, 4): "update"}
 
 
 def test_the_interval_is_that_of_a_few_labels() -> None:

@@ -77,7 +77,7 @@ def test_what_drifts_is_named(rec, whole, early) -> None:
     found = rec.monitor(moved(early))
     assert "features" in found.drifted
     assert found.changed == N_OLD
-    assert found.expected > found.expected_now + 1
+    assert found.expected > found.after["nothing"] + 1
     assert found.action != "nothing"
     found = rec.monitor(rewired(early))
     assert {"homophily", "confidence"} <= set(found.drifted)
@@ -91,6 +91,18 @@ def test_what_drifts_is_named(rec, whole, early) -> None:
 def _of_class(whole: Data, label: int) -> torch.Tensor:
     late = torch.arange(N_OLD, len(whole.x))
     return late[whole.y[late] == label]
+
+
+def test_labels_are_expected_to_help_where_answers_are_unsure(rec, early) -> None:
+    known, unsure = rec.monitor(early).after, rec.monitor(rewired(early)).after
+    assert known["label"] - known["update"] < 0.2
+    assert unsure["label"] - unsure["update"] > 1
+    assert unsure["retrain"] > unsure["label"], "more labels bring more"
+
+
+def test_a_method_without_a_decision_expects_nothing_of_labels(rec, early) -> None:
+    found = gk.Reconstructor(rec.model, method="replace").fit(early).monitor(early)
+    assert found.after["label"] == found.after["retrain"] == pytest.approx(found.after["update"])
 
 
 def test_no_label_is_looked_at(rec, whole) -> None:

@@ -19,6 +19,7 @@ from graphkeel.cli.shared.common import (
     HelpFormatter,
     Parser,
 )
+from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import KeelError
 from graphkeel.core.optional import import_optional
 from graphkeel.core.signals import Terminated, terminable
@@ -116,7 +117,9 @@ class Program:
             )
 
     def _refuse(self, args: argparse.Namespace, message: str) -> int:
-        sys.stderr.write(f"{self.name} {args.command}: {printable(message)}\n")
+        words = f"{self.name} {args.command}: {printable(message)}"
+        for line in fitted([words], terminal_width(sys.stderr)):
+            sys.stderr.write(f"{line}\n")
         return EXIT_BAD_INPUT
 
 

@@ -27,9 +27,11 @@ class LabelSettings:
         random_every: one node in so many is drawn at random.
         ahead: suggestions that wait; more than a round uses up.
         confidence: how often the interval is meant to cover.
-        stable: agreement (Cohen's kappa) of predictions before and after a round, on average over
-            `window` rounds, from which on more labels change little: a stopping rule in the
-            manner of Bloodgood and Vijay-Shanker (2009).
+        stable: agreement (Cohen's kappa) of the predictions before and after a round, on average
+            over the last `window` rounds, from which on more labels change little. The rule is
+            Bloodgood and Vijay-Shanker's ("A method for stopping active learning based on
+            stabilizing predictions", CoNLL 2009), with the numbers of small-text's KappaAverage;
+            their stop set is here all nodes without a label.
         window: rounds that it looks back.
     """
 

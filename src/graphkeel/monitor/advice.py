@@ -1,7 +1,8 @@
-"""One recommendation: the cheapest step that is expected to be worth its price."""
+"""One recommendation: the step after which expected accuracy, less the step's price, is largest."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from graphkeel.monitor.drift import DriftSettings
@@ -10,9 +11,24 @@ NOTHING, UPDATE, LABEL, RETRAIN = "nothing", "update", "label", "retrain"
 ACTIONS = {
     NOTHING: "nothing to do",
     UPDATE: "update the features",
-    LABEL: "label the nodes below, then feedback",
+    LABEL: "update, label the nodes below, then feedback",
     RETRAIN: "retrain the model",
 }
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Points of accuracy that a step has to bring to be worth its trouble. They are yours to name.
+
+    Attributes:
+        update: of new features.
+        label: of an update, and of a person who labels the suggested nodes.
+        retrain: of a training set, a new model, and its validation.
+    """
+
+    update: float = 0.25
+    label: float = 2.0
+    retrain: float = 8.0
 
 
 @dataclass(frozen=True)
@@ -20,44 +36,44 @@ class MonitorSettings:
     """Numbers of the monitor; benchmarks/bench_monitor.py has the simulated weeks that chose them.
 
     Attributes:
+        prices: of the steps.
         sample: nodes of the graph now whose features are compared.
         suggested: nodes to label.
-        update_gain: points that an update must be expected to bring.
-        label_fall: points of expected accuracy, lost since the fit, from which labels are asked
-            for,
-        label_beyond: where the share of new nodes without a label near is by so much larger than at
-            the fit.
-        retrain_fall: likewise, from which a new model is.
+        draws: simulations of what people would answer.
+        label_yield: points that labels bring for each point of the simulation, in which the
+            weights of the sources stay.
+        training: labels of each class that a new model is trained on, where it is not known on how
+            many the present one was.
         worth: labels that the answers' own account of their accuracy is worth: its interval is
             that of a share in so many.
         confidence: how often that interval is meant to cover.
         drift: of the tests.
     """
 
+    prices: Prices = Prices()
     sample: int = 2000
     suggested: int = 20
-    update_gain: float = 0.5
-    label_fall: float = 3.0
-    label_beyond: float = 0.1
-    retrain_fall: float = 25.0
+    draws: int = 4
+    label_yield: float = 1.5
+    training: int = 20
     worth: float = 45.0
     confidence: float = 0.9
     drift: DriftSettings = field(default_factory=DriftSettings)
 
 
-def advise(gain: float, fall: float, beyond: float, settings: MonitorSettings) -> tuple[str, str]:
+def advise(after: Mapping[str, float], prices: Prices) -> tuple[str, str]:
     """The step, and why.
 
     Args:
-        gain: points that an update is expected to bring.
-        fall: points of expected accuracy that are lost since the fit, even after an update.
-        beyond: how much larger the share of nodes without a label near is among the new ones.
+        after: expected accuracy after each step, in percent.
+        prices: of the steps.
     """
-    lost = f"expected accuracy is {fall:.1f} points below that of the fit, even after an update"
-    if fall >= settings.retrain_fall:
-        return RETRAIN, lost
-    if fall >= settings.label_fall and beyond >= settings.label_beyond:
-        return LABEL, f"{lost}, and new nodes lie where no label is near"
-    if gain >= settings.update_gain:
-        return UPDATE, f"an update is expected to bring {gain:.1f} points"
-    return NOTHING, "the answers are expected to be about as right as an update would make them"
+    price = {NOTHING: 0.0, UPDATE: prices.update, LABEL: prices.label, RETRAIN: prices.retrain}
+    best = max(ACTIONS, key=lambda step: after[step] - price[step])
+    gain = {step: after[step] - after[NOTHING] for step in ACTIONS}
+    if best == NOTHING:
+        return best, "no step is expected to bring more than its price"
+    why = f"{gain[best]:.1f} points are expected of it, against a price of {price[best]:g}"
+    if best != UPDATE:
+        why += f"; an update alone is expected to bring {gain[UPDATE]:.1f}"
+    return best, why

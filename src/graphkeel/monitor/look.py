@@ -14,7 +14,15 @@ from torch_geometric.data import Data
 
 from graphkeel.core.statistics import wilson
 from graphkeel.graph.node_graph import check_graph, node_graph
-from graphkeel.monitor.advice import ACTIONS, MonitorSettings, advise
+from graphkeel.monitor.advice import (
+    ACTIONS,
+    LABEL,
+    NOTHING,
+    RETRAIN,
+    UPDATE,
+    MonitorSettings,
+    advise,
+)
 from graphkeel.monitor.drift import (
     DriftTest,
     confidence_drift,
@@ -49,8 +57,8 @@ class DriftReport:
         homophily, homophily_fitted: percent of edges between nodes answered alike.
         expected, low, high: percent of the unlabelled nodes that are right after an update, by the
             answers' own account, with a 90 % interval.
-        expected_now: likewise if nothing is done.
         expected_fitted: likewise of the fitted graph.
+        after: likewise after each step, by its name.
         tests: features, confidence, class shares and homophily against the fitted graph.
         action: one of `ACTIONS`.
         reason: why, in a sentence.
@@ -69,8 +77,8 @@ class DriftReport:
     expected: float
     low: float
     high: float
-    expected_now: float
     expected_fitted: float
+    after: dict[str, float]
     tests: tuple[DriftTest, ...]
     action: str
     reason: str
@@ -113,13 +121,19 @@ def monitor(
     now = _Now.of(rec, graph, profile, another, model_kwargs)
     tests = _tests(profile, now, settings)
     free = unlabelled(now.rec, len(now.answers)) if not another else now.arrived
-    expected = believed(now.probabilities, now.answers, free)
-    expected_now = believed(now.probabilities, now.untouched, free)
     far = far_from_labels(now.rec)[0 if another else len(profile.rows) :]
     suggested = now.rec.suggest(settings.suggested)
-    fall = profile.expected - expected
-    beyond = float(far.float().mean()) - profile.far if len(far) else 0.0
-    action, reason = advise(expected - expected_now, fall, beyond, settings)
+    expected = believed(now.probabilities, now.answers, free)
+    training = _training_set(rec, now.rec, settings)
+    # where the guard keeps an update back, labels are what lets it judge
+    decided = believed(now.probabilities, now.probabilities.argmax(dim=1), free)
+    after = {
+        NOTHING: believed(now.probabilities, now.untouched, free),
+        UPDATE: expected,
+        LABEL: min(100.0, decided + gain_of_labels(now.rec, suggested, settings)),
+        RETRAIN: min(100.0, decided + gain_of_labels(now.rec, training, settings)),
+    }
+    action, reason = advise(after, settings.prices)
     low, high = wilson(expected / 100.0, settings.worth, settings.confidence)
     edges = now.edge_index.shape[1]
     return DriftReport(
@@ -135,8 +149,8 @@ def monitor(
         expected=expected,
         low=100.0 * low,
         high=100.0 * high,
-        expected_now=expected_now,
         expected_fitted=profile.expected,
+        after=after,
         tests=tests,
         action=action,
         reason=reason,
@@ -197,6 +211,41 @@ class _Now:
     @property
     def edge_index(self) -> Tensor:
         return self.rec._context.edge_index
+
+
+def gain_of_labels(rec: Reconstructor, nodes: Tensor, settings: MonitorSettings) -> float:
+    """Points that labels of these nodes are expected to bring to all other nodes without a label.
+
+    Labels are drawn from the probabilities as they are, and the answers decided with them; the
+    probabilities after the labels say how much more right those answers are than the ones before.
+    Methods without such a decision gain nothing.
+
+    Args:
+        nodes: ids, int64, shape (k,).
+    """
+    if not rec._rounds:
+        return 0.0
+    probabilities = rec._probabilities().double()
+    before = probabilities.argmax(dim=1)
+    others = unlabelled(rec, len(before))
+    others[nodes] = False
+    generator = torch.Generator().manual_seed(0)
+    gains = []
+    for _ in range(settings.draws):
+        drawn = torch.multinomial(probabilities[nodes], 1, generator=generator).flatten()
+        known = rec.labels_.with_more(nodes, drawn)
+        after = torch.from_numpy(rec._decide_again(known).posterior)
+        gain = believed(after, after.argmax(dim=1), others) - believed(after, before, others)
+        gains.append(gain)
+    return settings.label_yield * float(np.mean(gains))
+
+
+def _training_set(rec: Reconstructor, now: Reconstructor, settings: MonitorSettings) -> Tensor:
+    """Nodes without a label, drawn at random: as many as the model was trained on."""
+    wanted = int(rec._trained_on.sum()) or settings.training * len(rec.classes_)
+    free = unlabelled(now, len(now.features_)).nonzero().flatten().numpy()
+    some = np.random.default_rng(0).permutation(free)[:wanted]
+    return torch.from_numpy(some)
 
 
 def _tests(profile: Profile, now: _Now, settings: MonitorSettings) -> tuple[DriftTest, ...]:

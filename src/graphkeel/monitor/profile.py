@@ -29,7 +29,6 @@ class Profile:
         counts: nodes that are answered with each class, shape (C,).
         within, edges: edges between nodes with the same answer, and all of them.
         expected: percent of the unlabelled nodes right by the answers' own account.
-        far: share of the nodes without a label near.
     """
 
     rows: Tensor
@@ -39,7 +38,6 @@ class Profile:
     within: int
     edges: int
     expected: float
-    far: float
 
     @classmethod
     def of(cls, rec: Reconstructor) -> Profile:
@@ -60,7 +58,6 @@ class Profile:
             within=same_class(answers, context.edge_index),
             edges=int(context.edge_index.shape[1]),
             expected=believed(rec._probabilities(), answers, unlabelled(rec, len(answers))),
-            far=float(far_from_labels(rec).float().mean()),
         )
 
     def stored(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -37,7 +37,7 @@ from graphkeel.models.linear_map import LinearMap
 from graphkeel.models.networks import share_convolution
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.units import relative_change
-from graphkeel.monitor import DriftReport, Profile, keep_look, monitor
+from graphkeel.monitor import DriftReport, MonitorSettings, Profile, keep_look, monitor
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
@@ -404,12 +404,14 @@ class Reconstructor(BaseEstimator):
             )
         return explain_node(self._context.scene, self._decided(), self._known(), node)
 
-    def _known(self) -> Known:
-        return known_from(self.labels_, self._validation, self._trained_on)
+    def _known(self, labels: Labels | None = None) -> Known:
+        labels = self.labels_ if labels is None else labels
+        return known_from(labels, self._validation, self._trained_on)
 
-    def _decide_again(self) -> Decision:
-        """By the weights there are; labels that are held out for the statement do not serve."""
-        serving, _ = held_away(self._known(), self._rule())
+    def _decide_again(self, labels: Labels | None = None) -> Decision:
+        """By the weights there are, with these labels instead of the own ones; labels that are held
+        out for the statement do not serve."""
+        serving, _ = held_away(self._known(labels), self._rule())
         return decide_again(self._context.scene, serving, self._rounds)
 
     def _decided(self) -> Decision:
@@ -477,6 +479,7 @@ class Reconstructor(BaseEstimator):
         folder: str | Path | None = None,
         *,
         another: bool = False,
+        settings: MonitorSettings | None = None,
         **model_kwargs: Any,
     ) -> DriftReport:
         """A look at the graph as it is now, without labels: what has drifted since the fit, how
@@ -486,10 +489,11 @@ class Reconstructor(BaseEstimator):
             data: the fitted graph as it is now, as for `update`.
             folder: where a line of history is added, and the page with the trend is written.
             another: it is a graph of its own instead, whose nodes are others.
+            settings: of the comparison and of the advice, for instance the prices of the steps.
             model_kwargs: passed to the model on this graph, as in `fit`.
         """
         self._check_whole()
-        found = monitor(self, data, another=another, **model_kwargs)
+        found = monitor(self, data, another=another, settings=settings, **model_kwargs)
         return found if folder is None else keep_look(Path(folder), found)
 
     def _profile(self) -> Profile:

@@ -16,8 +16,10 @@ class _Layout:
         width: of a chart.
         row: height of a dumbbell.
         bar_row: height of a pair of bars.
-        left: margin for names.
-        right: margin for numbers.
+        left: margin for numbers.
+        right: likewise.
+        letter: width of a letter on a phone, where letters are larger.
+        longest: letters of a name for which there is a margin.
     """
 
     width: int = 640
@@ -25,6 +27,8 @@ class _Layout:
     bar_row: int = 44
     left: int = 70
     right: int = 60
+    letter: int = 11
+    longest: int = 20
 
 
 _LAYOUT = _Layout()
@@ -45,11 +49,12 @@ def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) 
     pad = max(1.0, 0.08 * (high - low))
     low, high = max(0.0, low - pad), min(100.0, high + pad)
     height = _LAYOUT.row * len(rows) + 28
+    letters = min(_LAYOUT.longest, max(len(row["name"]) for row in rows))
+    left = max(_LAYOUT.left, 12 + _LAYOUT.letter * letters)
 
     def x(value: float) -> float:
-        return _LAYOUT.left + (value - low) / max(high - low, 1e-9) * (
-            _LAYOUT.width - _LAYOUT.left - _LAYOUT.right
-        )
+        share = (value - low) / max(high - low, 1e-9)
+        return left + share * (_LAYOUT.width - left - _LAYOUT.right)
 
     parts = [
         Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(
@@ -87,7 +92,7 @@ def bars(rows: list[dict[str, Any]], *, label: str) -> Markup:
         top = _LAYOUT.bar_row * i
         width = long * min(max(row["share"], 0.0), 100.0) / 100.0
         parts += [
-            Markup('<text class="name" x="4" y="{}">{}</text>').format(top + 14, row["name"]),
+            Markup('<text class="name" x="4" y="{}">{}</text>').format(top + 16, row["name"]),
             Markup('<rect class="rail" x="4" y="{}" width="{}" height="12" rx="3"/>').format(
                 top + 20, long
             ),

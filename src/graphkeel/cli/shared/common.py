@@ -6,11 +6,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from graphkeel.cli.shared.width import filled, fitted, terminal_width
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.text import printable
@@ -95,7 +95,9 @@ class Parser(argparse.ArgumentParser):
     name the command or option that was probably meant."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(printable(message))
+        words = fitted([f"{self.prog}: error: {printable(message)}"], terminal_width(sys.stderr))
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_BAD_INPUT, "\n".join(words) + "\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
@@ -123,9 +125,13 @@ class Parser(argparse.ArgumentParser):
         return [name for name in self._option_string_actions if name.startswith("--")]
 
 
+_BELOW = " " * 8
+_GOES_ON = " \\"
+
+
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps paragraphs to the terminal. The lines of examples, which are indented, stay; a remark
-    goes below its example where both do not fit."""
+    """Wraps paragraphs to the terminal. The lines of examples, which are indented, stay where they
+    fit."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         blocks = text.strip().split("\n\n")
@@ -137,24 +143,25 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 def _wrapped(block: str, width: int) -> list[str]:
     if not block.startswith(" "):
-        return textwrap.wrap(block, width, break_long_words=False, break_on_hyphens=False)
+        return filled(block, width)
     return [part for line in block.splitlines() for part in _example(line, width)]
 
 
 def _example(line: str, width: int) -> list[str]:
+    """A command, then its remark: nearer to it where that makes room, or below it."""
     if len(line) <= width:
         return [line]
-    command, _, remark = line.rstrip().rpartition("   ")
-    parts = [command.rstrip()] if command.strip() else []
-    rest = textwrap.wrap(
-        remark.strip(),
-        width,
-        initial_indent=" " * (8 if parts else len(line) - len(line.lstrip())),
-        subsequent_indent=" " * 8,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return parts + rest
+    if line.startswith(_BELOW):
+        return filled(line.strip(), width, _BELOW, _BELOW)
+    indent = line[: len(line) - len(line.lstrip())]
+    command, gap, remark = line.strip().rpartition("   ")
+    if gap:
+        command = indent + command.rstrip()
+        nearer = f"{command.ljust(width - len(remark) - 2)}  {remark}"
+        below = [*_example(command, width), *_example(_BELOW + remark, width)]
+        return [nearer] if len(nearer) <= width else below
+    *parts, last = filled(line.strip(), width - len(_GOES_ON), indent, _BELOW)
+    return [*(part + _GOES_ON for part in parts), last]  # can be copied into a shell
 
 
 # ---- options that several commands have

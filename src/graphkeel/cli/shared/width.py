@@ -9,14 +9,15 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import TextIO
 
 _GUTTER = 2  # blanks between two columns
 
 
-def terminal_width() -> int | None:
-    """Columns of the terminal; None where the output goes to a file or another program, which
-    wants whole lines."""
-    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
+def terminal_width(stream: TextIO | None = None) -> int | None:
+    """Columns of the terminal; None where the stream, by default stdout, goes to a file or another
+    program, which wants whole lines."""
+    if (stream or sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None
 
@@ -46,15 +47,19 @@ def _block(lines: list[str], width: int) -> list[str]:
 
 def _paragraph(line: str, width: int) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()))
-    wrapped = textwrap.wrap(
-        line.strip(),
+    return filled(line.strip(), width, indent, indent) or [line]
+
+
+def filled(text: str, width: int, first: str = "", then: str = "") -> list[str]:
+    """A paragraph in lines at most so wide, with these indents; no word is broken."""
+    return textwrap.wrap(
+        text,
         width,
-        initial_indent=indent,
-        subsequent_indent=indent,
+        initial_indent=first,
+        subsequent_indent=then,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return wrapped or [line]
 
 
 def _columns(lines: list[str]) -> list[tuple[int, int]]:
