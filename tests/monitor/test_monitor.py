@@ -83,7 +83,8 @@ def test_what_drifts_is_named(rec, whole, early) -> None:
     assert {"homophily", "confidence"} <= set(found.drifted)
     assert "features" not in found.drifted
     assert found.homophily < found.homophily_fitted - 20
-    assert found.action == "update", "rewiring breaks the model, and labels are still near"
+    assert found.action in ("update", "label")  # rewiring breaks the model; labels are still near
+    assert found.after["update"] > found.after["nothing"] + 50
     rare = whole.subgraph(torch.cat([torch.arange(N_OLD), _of_class(whole, 3)]))
     assert "class shares" in rec.monitor(rare).drifted
 
