@@ -344,7 +344,7 @@ def test_bad_input_is_one_line(files: tuple[str, str], capsys: Any) -> None:
     network, prop = files
     assert main(["verify", network]) == 2
     assert main(["verify", prop, network]) == 2
-    assert main(["verify", network, prop, "--engine", "milp"]) == 2
+    assert main(["verify", network, prop, "--engine", "smt"]) == 2
     assert main(["verify", network, f"{prop}.missing"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4 and all(line.startswith("keel verify: ") for line in lines)

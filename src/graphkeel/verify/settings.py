@@ -136,13 +136,6 @@ class FalsifySettings:
 
 
 @dataclass(frozen=True)
-class MilpSettings:
-    """The mixed-integer engine."""
-
-    tolerance: float = 1e-5  # ten times HiGHS's own, on violations of order one
-
-
-@dataclass(frozen=True)
 class FileLimits:
     """Limits on untrusted files, tested before anything is allocated."""
 
@@ -162,5 +155,4 @@ SEARCH = SearchSettings()
 BRANCH = BranchSettings()
 PROPERTY = PropertySettings()
 FALSIFY = FalsifySettings()
-MILP = MilpSettings()
 LIMITS = FileLimits()
