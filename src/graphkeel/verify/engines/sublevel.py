@@ -11,6 +11,7 @@ from graphkeel.verify.property.decide import NOT_STORED, SAT, UNSAT, Answer, dec
 from graphkeel.verify.property.sublevel import sublevel_network, sublevel_property
 from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
+from graphkeel.verify.warm import load_kernels
 
 _DIFFERS = "the violating state is not confirmed by a second replay"
 
@@ -29,9 +30,7 @@ class SublevelVerifier(ConditionwiseEngine):
 
     def prepare(self) -> None:
         """Load the compiled kernels."""
-        from graphkeel.verify.property.search import warm_up
-
-        warm_up()
+        load_kernels()
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
         """Decide one condition."""

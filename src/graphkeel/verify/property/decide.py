@@ -20,6 +20,7 @@ from graphkeel.verify.property.question import Property
 from graphkeel.verify.rational import nearest_float, rationals
 from graphkeel.verify.result import Budget
 from graphkeel.verify.settings import PROPERTY
+from graphkeel.verify.warm import load_kernels
 
 if TYPE_CHECKING:
     from graphkeel.verify.search import Outcome, Search
@@ -204,9 +205,9 @@ class _Decision:
     def _loaded(self) -> Callable[[Attack], Search]:
         """How a search is begun, its kernels loaded outside the time."""
         before = self.budget.now()
-        from graphkeel.verify.property.search import case_search, warm_up
+        from graphkeel.verify.property.search import case_search
 
-        warm_up()
+        load_kernels()
         self.loading = self.budget.now() - before
         return partial(case_search, budget=self.budget, keep=self.keep)
 
