@@ -72,7 +72,7 @@ class SearchSettings:
 
 
 class KernelSettings(NamedTuple):
-    """Settings that the compiled kernel reads: those of loops, then of networks."""
+    """Settings that the compiled kernel reads; the defaults are those of loops."""
 
     few_units: int = 12  # undecided units up to which a box's cells can be taken one by one
     slope_steps: int = 24  # Polyak steps on the lower slopes of the units that read the inputs

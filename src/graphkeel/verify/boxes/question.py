@@ -42,7 +42,7 @@ class Question:
         self.hole = hole or Hole(False, np.zeros(n), 0.0, 0.0, False)
         self.coupled = couplings
         # the one form of a row clips little off, and bounding that again costs more than it saves
-        self.clips = network.outputs > 1
+        self.clips = couplings is None
         self.no_coupling = no_coupling(n)
 
     @property

@@ -1,11 +1,12 @@
 """The default engine: complete branch and bound with rigorous linear relaxations, on every core.
 
 Each condition is a list of rows (conditions.py); each row is a tree of boxes (search.py) whose
-leaves are proved by bounds that account for every rounding (relax.py). Positivity of a convex V is
-a linear program or two an axis (gauge/convex.py). Decrease of a gauge that boxes do not prove at
-once is tried by levels of V and cuts at units (gauge/level_search.py), in turns with the boxes.
-Conditions take turns, too: each has a quick check before one of them gets a long search. A
-violation counts only after it was confirmed in exact rationals."""
+leaves are proved by bounds that account for every rounding (boxes/relax.py). Those on a sublevel
+set are cases of a property (sublevel.py). Positivity of a convex V is a linear program or two an
+axis (gauge/convex.py). Decrease of a gauge that boxes do not prove at once is tried by levels of V
+and cuts at units (gauge/level_search.py), in turns with the boxes. Conditions take turns, too: each
+has a quick check before one of them gets a long search. A violation counts only after it was
+confirmed in exact rationals."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from typing import Any
 from graphkeel.verify.boxes.coupling import find_coupling
 from graphkeel.verify.boxes.pack import accepts_coupling, row_network, too_large
 from graphkeel.verify.boxes.question import row_question
+from graphkeel.verify.branch.sublevel import SublevelRun
 from graphkeel.verify.cells import cells_of
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engine import (
     DECIDED_LAST,
-    NO_BOX,
     ConditionwiseEngine,
     first_refuted,
     skipped_report,
@@ -103,7 +104,7 @@ class _Schedule:
         self.budget = budget
         self.start = budget.now()
         self.deadline = self.start + budget.seconds
-        self.runs: dict[str, _Verification] = {}
+        self.runs: dict[str, _Verification | SublevelRun] = {}
         self.answers: dict[str, ConditionReport] = {}
         self.seconds: dict[str, float] = {}
 
@@ -111,7 +112,7 @@ class _Schedule:
         """The answers, in this order."""
         for condition in sorted(conditions, key=lambda name: name == DECIDED_LAST):
             self._enter(condition)
-        self._every_run(_Verification.quick_check)
+        self._every_run(lambda run: run.quick_check())
         seconds = self.settings.first_turn
         while self.runs and self.budget.now() < self.deadline:
             self._every_run(partial(self._advanced, seconds))
@@ -124,22 +125,22 @@ class _Schedule:
     def _enter(self, condition: str) -> None:
         """Begin with a condition, or answer at once what boxes cannot decide."""
         self.seconds[condition] = 0.0
-        reason = ""
-        rows: list[Row] = []
         if condition in SUBLEVEL:
-            reason = NO_BOX
+            if self.problem.exact:
+                self.runs[condition] = SublevelRun(self.problem, condition, self.budget)
+                return
+            reason = "unsupported: a sublevel set needs layers without error bounds"
         else:
             rows = rows_of(self.problem, condition)
-            if any(_is_too_large(row, self.settings) for row in rows):
-                reason = "numerical: magnitudes near overflow"
-        if reason:
-            self.answers[condition] = ConditionReport(condition, Verdict.UNKNOWN, "", reason)
-        else:
-            self.runs[condition] = _Verification(
-                self.problem, condition, rows, self.budget, self.settings
-            )
+            if not any(_is_too_large(row, self.settings) for row in rows):
+                self.runs[condition] = _Verification(
+                    self.problem, condition, rows, self.budget, self.settings
+                )
+                return
+            reason = "numerical: magnitudes near overflow"
+        self.answers[condition] = ConditionReport(condition, Verdict.UNKNOWN, "", reason)
 
-    def _advanced(self, seconds: float, run: _Verification) -> ConditionReport | None:
+    def _advanced(self, seconds: float, run: _Verification | SublevelRun) -> ConditionReport | None:
         """A turn of a search: not longer than its share of what is left, between it and those that
         come after it."""
         now = self.budget.now()
@@ -147,7 +148,9 @@ class _Schedule:
         share = max(self.deadline - now, 0.0) / (len(order) - order.index(run))
         return run.advance(now + min(seconds, share), now + share)
 
-    def _every_run(self, turn: Callable[[_Verification], ConditionReport | None]) -> None:
+    def _every_run(
+        self, turn: Callable[[_Verification | SublevelRun], ConditionReport | None]
+    ) -> None:
         """Give every search a turn; the first refutation may end them all."""
         for condition, run in list(self.runs.items()):
             began = self.budget.now()
