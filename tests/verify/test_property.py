@@ -18,8 +18,10 @@ from known import KNOWN
 from graphkeel.certificate.encoding import certificate_bytes
 from graphkeel.checker import Unreadable, check_bytes
 from graphkeel.cli.main import main
+from graphkeel.core.errors import ProblemError
 from graphkeel.verify import verify
 from graphkeel.verify.boxes.explore import explore
+from graphkeel.verify.boxes.pack import pack
 from graphkeel.verify.formats.vnnlib_reader import property_from
 from graphkeel.verify.proof import encode
 from graphkeel.verify.property.attack import Attack
@@ -165,6 +167,12 @@ def test_a_block_is_bounded_with_all_that_it_reads() -> None:
     search.deadline = search.last = math.inf
     outcome = search.run()
     assert not outcome.closed and outcome.counterexample is not None
+
+
+def test_a_block_that_reads_a_value_twice_is_refused() -> None:
+    twice = Block(((0, np.eye(1)), (0, np.eye(1))), FLAT, relu=True)
+    with pytest.raises(ProblemError, match="twice"):
+        pack(BlockNetwork(1, (twice,)), [])
 
 
 def test_loops_and_networks_share_one_compiled_kernel() -> None:

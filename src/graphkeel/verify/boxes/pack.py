@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.core.errors import ProblemError
 from graphkeel.verify.affine import TINY, box_magnitude, errors_of, gamma
 from graphkeel.verify.problem import Affine, Array
 from graphkeel.verify.property.network import Block, BlockNetwork
@@ -74,6 +75,8 @@ def pack(network: BlockNetwork, sloped: Sequence[int]) -> Net:
     needs = np.array([_needs(network, row) for row in range(network.outputs)])
     relu = np.array([False, *(block.relu for block in network.blocks)])
     reads = [[number for number, _ in block.terms] for block in network.blocks]
+    if any(len(set(read)) < len(read) for read in reads):
+        raise ProblemError("a block reads a value twice")  # kernels keep the last of its matrices
     costs = (needs * (np.array(widths) * relu)).sum(axis=1)
     columns = np.full(unit[-1], -1)
     places = np.concatenate([[], *(np.arange(unit[v], unit[v + 1]) for v in sloped)]).astype(int)

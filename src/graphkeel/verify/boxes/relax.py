@@ -116,13 +116,15 @@ def measure(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> N
             work.reach[i] = magnitude
         if net.relu[v]:
             bound_block(net, coupling, work, v, lo, hi)
+        else:
+            _set_errors(net, work, v)
 
 
 @njit(**OPTIONS)
 def _set_errors(net: Net, work: Work, v: int) -> None:
     """Errors of a block's units: the constant part plus weight error times the largest input.
 
-    Reads: reach. Writes: error, and reach where no ReLU follows."""
+    Reads: base, reach. Writes: error."""
     begin = net.unit[v]
     rows = net.unit[v + 1] - begin
     for i in range(begin, begin + rows):

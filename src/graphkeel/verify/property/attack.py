@@ -20,7 +20,6 @@ class Attack:
         self,
         network: BlockNetwork,
         case: Case,
-        seed: int = 0,
         settings: PropertySettings = PROPERTY,
     ) -> None:
         self.settings = settings
@@ -28,7 +27,7 @@ class Attack:
         self.case = case
         self.joined = case.joined(network)
         self.lower, self.upper = _inner_box(case)
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(0)
         self.searched = False
 
     def search(self) -> Array | None:

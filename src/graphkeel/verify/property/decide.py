@@ -52,7 +52,6 @@ def decide(
     network: BlockNetwork,
     prop: Property,
     budget: Budget | None = None,
-    seed: int = 0,
     keep: bool = True,
 ) -> Answer:
     """Decide whether an input satisfies one of the property's cases.
@@ -63,7 +62,7 @@ def decide(
     budget = budget or Budget()
     started = budget.now()
     prop.check_fits(network)
-    decision = Decision(network, prop, budget, seed, keep)
+    decision = Decision(network, prop, budget, keep)
     end = started + budget.seconds
     answer = decision.attack(min(started + PROPERTY.attack_share * budget.seconds, end))
     loading = 0.0
@@ -155,19 +154,13 @@ class Decision:
     """
 
     def __init__(
-        self,
-        network: BlockNetwork,
-        prop: Property,
-        budget: Budget,
-        seed: int = 0,
-        keep: bool = True,
+        self, network: BlockNetwork, prop: Property, budget: Budget, keep: bool = True
     ) -> None:
         self.network = network
         self.prop = prop
         self.budget = budget
         self.keep = keep
-        attacks = [Attack(network, case, seed) for case in prop.cases]
-        self.cases = [_CaseTurns(attack, budget) for attack in attacks]
+        self.cases = [_CaseTurns(Attack(network, case), budget) for case in prop.cases]
         self.turn = PROPERTY.first_turn
 
     @property
