@@ -1,7 +1,7 @@
 """Other people's solvers as engines, for comparison only: one file a solver.
 
-HiGHS and Z3 are engines of graphkeel itself (`milp`, `smt`); the others are adapters of this
-folder. All mixed-integer solvers get one formulation (`program.py`), all SMT solvers one text."""
+Z3 is an engine of graphkeel itself (`smt`); the others are adapters of this folder.
+All mixed-integer solvers get one formulation (`program.py`), all SMT solvers one text."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from graphkeel.verify import Problem, Verifier, load_engine
 # name: (module of this folder, class, the package it needs)
 ADAPTERS = {
     "gurobi": ("peers.gurobi", "GurobiPeer", "gurobipy"),
+    "milp": ("peers.highs", "HighsPeer", "highspy"),
     "scip": ("peers.scip", "ScipPeer", "pyscipopt"),
     "cvc5": ("peers.cvc5_peer", "Cvc5Peer", "cvc5"),
     "marabou": ("peers.marabou", "MarabouPeer", "maraboupy"),

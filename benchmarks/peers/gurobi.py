@@ -5,8 +5,7 @@ from __future__ import annotations
 import gurobipy
 import numpy as np
 
-from graphkeel.verify.engines.milp import Linear, Program
-from peers.program import ENOUGH_ABOVE, ENOUGH_BELOW, Found, MilpPeer
+from peers.program import ENOUGH_ABOVE, ENOUGH_BELOW, Found, Linear, MilpPeer, Program
 
 
 class GurobiPeer(MilpPeer):

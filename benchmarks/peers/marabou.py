@@ -12,9 +12,9 @@ from maraboupy.MarabouNetwork import MarabouNetwork
 from graphkeel.verify import Budget, ConditionReport, Problem, Verdict
 from graphkeel.verify.conditions import inner_radius, lyapunov_after
 from graphkeel.verify.engine import ConditionwiseEngine
-from graphkeel.verify.engines.bigm import BoundedNetwork
 from graphkeel.verify.query import Layers
 from graphkeel.verify.rational import nearest_confirmed
+from peers.bigm import BoundedNetwork
 
 AT_LEAST = MarabouCore.Equation.GE
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pyscipopt import Model, quicksum
 
-from graphkeel.verify.engines.milp import Linear, Program
-from peers.program import ENOUGH_ABOVE, ENOUGH_BELOW, Found, MilpPeer
+from peers.program import ENOUGH_ABOVE, ENOUGH_BELOW, Found, Linear, MilpPeer, Program
 
 
 class ScipPeer(MilpPeer):

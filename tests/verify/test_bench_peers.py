@@ -17,7 +17,7 @@ from graphkeel.verify import Budget, Verdict
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # Marabou overruns its time-outs and ignores signals; the bench runs it in a process of its own.
-ADAPTERS = {"gurobi": "gurobipy", "scip": "pyscipopt", "cvc5": "cvc5"}
+ADAPTERS = {"gurobi": "gurobipy", "milp": "highspy", "scip": "pyscipopt", "cvc5": "cvc5"}
 
 
 @pytest.fixture

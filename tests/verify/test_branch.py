@@ -23,12 +23,12 @@ from reproof import reprove
 
 from graphkeel.core.files import user_cache
 from graphkeel.verify import Budget, Network, Problem, Verdict, available_engines, verify
-from graphkeel.verify.branch import BranchVerifier, row_kernel
+from graphkeel.verify.boxes.explore import explore
+from graphkeel.verify.boxes.question import row_question
+from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.branch.engine import NOT_STORED
-from graphkeel.verify.branch.row_kernel import RowKernel
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.gauge import simplex
-from graphkeel.verify.property import search as case_kernel
 from graphkeel.verify.rational import violates
 from graphkeel.verify.search import Outcome, Search
 from graphkeel.verify.settings import BranchSettings, SearchSettings
@@ -172,7 +172,7 @@ def test_couplings_shrink_the_tree_and_are_accepted(monkeypatch: pytest.MonkeyPa
     assert seen.verdict is Verdict.PROVED and seen.proof is not None
     assert seen.proof["trees"][0]["couplings"]["shape"][0] >= 1
     assert reprove(problem, seen.proof) > 0
-    monkeypatch.setattr("graphkeel.verify.branch.coupling.find_coupling", lambda *_: None)
+    monkeypatch.setattr("graphkeel.verify.boxes.coupling.find_coupling", lambda *_: None)
     blind = verify(problem, "branch", BUDGET, ("decrease",))["decrease"]
     assert blind.nodes > 4 * seen.nodes
 
@@ -202,7 +202,7 @@ def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.Monkey
         raise MemoryError
 
     problem = nearly_linear(4, seed=2)
-    kernel = RowKernel(rows_of(problem, "decrease")[0], loop=problem)
+    kernel = row_question(rows_of(problem, "decrease")[0], problem)
     settings = SearchSettings(first_piece=16, piece=16)
     search = Search(kernel, Budget(threads=2), 1e18, NoSearch(), settings=settings)
     monkeypatch.setattr(kernel, "number_for", lambda *a: a[1] or 0 if search.nodes == 0 else fail())
@@ -316,5 +316,5 @@ def test_the_portfolio_shares_the_time_as_well(monkeypatch: pytest.MonkeyPatch) 
 def test_all_kernels_load_and_are_cached_in_the_users_folder() -> None:
     assert load_kernels() >= 0.0
     folder = os.environ.get("NUMBA_CACHE_DIR") or user_cache() / "kernels"
-    for kernel in (row_kernel.explore, case_kernel.explore, simplex.maximise):
+    for kernel in (explore, simplex.maximise):
         assert kernel._cache.cache_path.startswith(str(folder))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from adversarial_loops import KINDS, Adversary, adversarial_loop
+from peer_engines import peer
 from reproof import reprove
 from test_properties import random_problem, sampled_violation
 
@@ -58,7 +59,7 @@ def right_to_peers(problem: Problem, report: VerifyReport) -> None:
     for engine, package in PEERS.items():
         if not is_installed(package):
             continue
-        theirs = verify(problem, engine, Budget(seconds=PEER_SECONDS, threads=1))
+        theirs = peer(engine).solve(problem, Budget(seconds=PEER_SECONDS, threads=1))
         for answer, other in zip(report.conditions, theirs.conditions, strict=True):
             pair = (answer.verdict, other.verdict)
             assert pair != (PROVED, REFUTED), (engine, answer.condition)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from peer_engines import peer
 from reproof import reprove
 
 from graphkeel.core.optional import is_installed
@@ -124,7 +125,7 @@ def test_branch_and_highs_agree(block: int) -> None:
     for seed in range(100 * block, 100 * block + 15):
         problem = random_problem(seed)
         ours = verify(problem, "branch", BUDGET)
-        theirs = verify(problem, "milp", Budget(seconds=5.0))
+        theirs = peer("milp").solve(problem, Budget(seconds=5.0))
         for condition in CONDITIONS:
             pair = {ours[condition].verdict, theirs[condition].verdict}
             assert pair != {Verdict.PROVED, Verdict.REFUTED}, (seed, condition)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import math
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -12,10 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known import KNOWN
 
 from graphkeel.certificate.encoding import certificate_bytes
 from graphkeel.checker import Unreadable, check_bytes
 from graphkeel.cli.main import main
+from graphkeel.core.errors import ProblemError
+from graphkeel.verify import verify
+from graphkeel.verify.boxes.explore import explore
+from graphkeel.verify.boxes.pack import pack
 from graphkeel.verify.formats.vnnlib_reader import property_from
 from graphkeel.verify.proof import encode
 from graphkeel.verify.property.attack import Attack
@@ -141,6 +147,39 @@ def test_numbers_near_overflow_are_not_decided_by_floats() -> None:
     search = case_search(Attack(network, prop.cases[0]), Budget(), keep=True)
     outcome = search.run()
     assert outcome.piece is None and "largest float" in outcome.reason
+
+
+def two_chains() -> BlockNetwork:
+    """Two units of one block, each behind a ReLU block of its own."""
+    one, two = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    first, second = (Block(((0, line),), FLAT, relu=True) for line in (one, two))
+    both = Block(((1, one.T), (2, two.T)), np.array([0.0, -0.5]), relu=True)
+    return BlockNetwork(2, (first, second, both, Block(((3, np.eye(2)),), np.zeros(2), False)))
+
+
+def test_a_block_is_bounded_with_all_that_it_reads() -> None:
+    """The first inequality needs one unit of a block, the second one its other unit."""
+    network = two_chains()
+    prop = violation_of("(assert (>= Y_0 -1))(assert (>= Y_1 0.1))")
+    attack = Attack(network, prop.cases[0])
+    attack.searched = True
+    search = case_search(attack, Budget(), keep=True)
+    search.deadline = search.last = math.inf
+    outcome = search.run()
+    assert not outcome.closed and outcome.counterexample is not None
+
+
+def test_a_block_that_reads_a_value_twice_is_refused() -> None:
+    twice = Block(((0, np.eye(1)), (0, np.eye(1))), FLAT, relu=True)
+    with pytest.raises(ProblemError, match="twice"):
+        pack(BlockNetwork(1, (twice,)), [])
+
+
+def test_loops_and_networks_share_one_compiled_kernel() -> None:
+    decide(two_chains(), violation_of("(assert (>= Y_1 0.6))"), Budget(5.0))
+    problem, _ = KNOWN["halving"]
+    verify(problem, "branch", Budget(5.0))
+    assert len(explore.signatures) == 1
 
 
 def random_network(rng: np.random.Generator) -> BlockNetwork:
@@ -344,7 +383,7 @@ def test_bad_input_is_one_line(files: tuple[str, str], capsys: Any) -> None:
     network, prop = files
     assert main(["verify", network]) == 2
     assert main(["verify", prop, network]) == 2
-    assert main(["verify", network, prop, "--engine", "milp"]) == 2
+    assert main(["verify", network, prop, "--engine", "smt"]) == 2
     assert main(["verify", network, f"{prop}.missing"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4 and all(line.startswith("keel verify: ") for line in lines)

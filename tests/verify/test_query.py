@@ -11,8 +11,15 @@ from loops import Known, base, corner_only, stable
 
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify.affine import compose
-from graphkeel.verify.branch.pack import no_coupling, pack, pack_coupling
-from graphkeel.verify.branch.relax import hidden_bounds, value, workspace
+from graphkeel.verify.boxes.pack import (
+    Net,
+    first_layers,
+    no_coupling,
+    pack,
+    pack_coupling,
+    row_network,
+)
+from graphkeel.verify.boxes.relax import begin_box, bound_needed, measure, values_at, workspace
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engines.falsify import violation
 from graphkeel.verify.problem import Affine, Network
@@ -51,9 +58,7 @@ def test_the_largest_row_is_the_margin(known: Known, condition: str) -> None:
     problem = known.problem
     rows = rows_of(problem, condition)
     points = np.random.default_rng(0).uniform(problem.lower, problem.upper, (50, problem.n))
-    values = np.array(
-        [[value(pack(row), workspace(row), point) for row in rows] for point in points]
-    )
+    values = np.array([[value(row, point) for row in rows] for point in points])
     assert np.allclose(values.max(axis=1), violation(problem, condition, points), atol=1e-12)
 
 
@@ -74,13 +79,28 @@ def test_composition_covers_its_rounding() -> None:
             assert both.weight_error[i, j] < 1e-13
 
 
+def packed(row: Row) -> Net:
+    return pack(row_network(row), first_layers(row))
+
+
+def value(row: Row, point: np.ndarray) -> float:
+    net = packed(row)
+    return values_at(net, workspace(net), point)
+
+
 def bounds(
     row: Row, theta: np.ndarray | None, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    work = workspace(row)
-    coupling = no_coupling(row.lower.shape[0]) if theta is None else pack_coupling(row, theta)
-    hidden_bounds(pack(row), coupling, work, lower, upper)
-    return work.low.copy(), work.high.copy()
+    """Of all units: chain A, then chain B."""
+    net = packed(row)
+    work = workspace(net)
+    coupling = no_coupling(row.n) if theta is None else pack_coupling(row, theta, 1)
+    measure(net, coupling, work, row.lower, row.upper)
+    begin_box(net, work, lower, upper)
+    bound_needed(net, coupling, work, net.needs[0], lower, upper)
+    units = np.arange(row.n, row.n + row.units)
+    order = np.roll(units, -sum(layer.n_out for layer in row.hidden[1]))
+    return work.low[order], work.high[order]
 
 
 @pytest.mark.parametrize("make", [stable, corner_only])
@@ -125,6 +145,6 @@ def test_networks_without_hidden_layers_become_affine_rows() -> None:
     row = rows_of(problem, "decrease")[0]
     assert row.units == 0
     point = np.array([0.3, -0.2])
-    assert value(pack(row), workspace(row), point) == pytest.approx(
+    assert value(row, point) == pytest.approx(
         float(violation(problem, "decrease", point)), abs=1e-12
     )

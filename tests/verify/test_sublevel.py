@@ -138,7 +138,7 @@ def test_rounded_layers_are_left_open() -> None:
     assert report.verdict is Verdict.UNKNOWN and "error bounds" in report.reason
 
 
-@pytest.mark.parametrize("engine", ["branch", "contraction", "falsify"])
+@pytest.mark.parametrize("engine", ["contraction", "falsify"])
 def test_engines_for_boxes_say_that_they_cannot(engine: str) -> None:
     report = verify(on(scaling(0.5), 1.0), engine, BUDGET, (STAYS,))[STAYS]
     assert report.verdict is Verdict.UNKNOWN and "sublevel" in report.reason

@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--form", default="anchored", help="anchored, homogeneous or paper (default anchored)"
     )
     parser.add_argument(
-        "--engine", default="auto", help="who decides: auto, branch, milp or smt (default auto)"
+        "--engine", default="auto", help="who decides: auto, branch or smt (default auto)"
     )
     parser.add_argument(
         "--budget",

@@ -24,7 +24,6 @@ _PACKAGES = (
     "safetensors",
 )
 _OPTIONAL = {  # module: (package, extra, what it is for)
-    "highspy": ("highspy", "milp", "MILP engine"),
     "z3": ("z3-solver", "smt", "SMT engine"),
     "onnx": ("onnx", "export", "ONNX export"),
     "matplotlib": ("matplotlib", "report", "pictures"),

@@ -7,7 +7,7 @@
         does V fall on {V ≤ 0.25}?
   keel verify problem.json --proof proof.json
         the proofs of its conditions, for keel check proof.json --problem problem.json
-  keel verify problem.npz --engine milp --timeout 120 --json
+  keel verify problem.npz --engine smt --timeout 120 --json
   keel verify problem.json --cross-check
         every installed engine; a contradiction is an error
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 HELP = "decide a closed loop given as a file, without a dataset"
 
-ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt")
+ENGINES = ("auto", "branch", "contraction", "falsify", "smt")
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ _ENGINES = {
     "branch": ("graphkeel.verify.branch", "BranchVerifier", "numba"),
     "contraction": ("graphkeel.verify.engines.contraction", "ContractionVerifier", "numpy"),
     "falsify": ("graphkeel.verify.engines.falsify", "FalsifyVerifier", "scipy"),
-    "milp": ("graphkeel.verify.engines.milp", "MilpVerifier", "highspy"),
     "smt": ("graphkeel.verify.engines.smt", "SmtVerifier", "z3"),
 }
 ENGINES = tuple(_ENGINES)

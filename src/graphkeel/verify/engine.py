@@ -14,9 +14,6 @@ from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyRepo
 DECIDED_LAST = "decrease"  # the hardest gets the time that the others did not need
 
 
-NO_BOX = "unsupported: a sublevel set is no box"
-
-
 class ConditionwiseEngine(ABC):
     """An engine that decides each condition on its own; subclasses write `decide`."""
 
@@ -68,7 +65,7 @@ class ConditionwiseEngine(ABC):
 
     def _answer(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
         if condition in SUBLEVEL and not self.sublevels:
-            return self.report(condition, Verdict.UNKNOWN, NO_BOX)
+            return self.report(condition, Verdict.UNKNOWN, "unsupported: a sublevel set is no box")
         return self.decide(problem, condition, budget)
 
 

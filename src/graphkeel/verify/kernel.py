@@ -1,11 +1,11 @@
-"""The parts that the compiled kernels of both branch-and-bound engines share (numba).
+"""Parts of the compiled kernels: their cache, their output, cuts and leaves (numba).
 
 Kernels are cached on disk as a whole. Numba watches only the file of the function that it caches,
 so a digest of every file that the kernel is made of is captured by it and becomes part of its cache
 key. In every kernel `lo` and `hi`, shape (n,), are the ends of a box.
 
 A helper that is called for every unit takes numbers, not `Work`: a tuple of arrays costs a
-reference count an array and call, which made the property kernel six times slower."""
+reference count an array and call, which made a kernel six times slower."""
 
 from __future__ import annotations
 

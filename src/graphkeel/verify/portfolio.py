@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from graphkeel.verify.engine import ConditionwiseEngine, first_refuted, skipped_report
 from graphkeel.verify.engines.contraction import ContractionVerifier
-from graphkeel.verify.engines.sublevel import SublevelVerifier
 from graphkeel.verify.engines.whole_box import WholeBoxVerifier
 from graphkeel.verify.problem import CONDITIONS, SUBLEVEL, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
@@ -48,27 +47,16 @@ class AutoVerifier:
         boxed = [condition for condition in conditions if condition not in SUBLEVEL]
         answers = {condition: _without_search(problem, condition) for condition in boxed}
         seconds = budget.now() - start
-        undecided = [c for c in boxed if answers[c].verdict is Verdict.UNKNOWN]
-        sublevels = [condition for condition in conditions if condition in SUBLEVEL]
-        if sublevels and undecided:
-            # two searches follow each other: a violation that the second would find comes first
-            found = _violated(problem, undecided, budget)
-            answers |= found
-            undecided = [condition for condition in undecided if condition not in found]
-            seconds = budget.now() - start
-        waiting = len(undecided) + len(sublevels)
-        for names in (sublevels, undecided):
-            refuted = first_refuted(answers) if budget.first_refutation else None
-            if refuted is not None:
-                skipped = {name: skipped_report(name, refuted, self.name) for name in names}
-                answers |= skipped
-            elif names:
-                share = max(budget.seconds - seconds, 0.0) * len(names) / waiting
-                engine = self._search() if names is undecided else SublevelVerifier()
-                report = engine.solve(problem, replace(budget, seconds=share), names)
-                answers |= {answer.condition: answer for answer in report.conditions}
-                seconds += report.seconds
-            waiting -= len(names)
+        decided = [name for name in boxed if answers[name].verdict is not Verdict.UNKNOWN]
+        undecided = [condition for condition in conditions if condition not in decided]
+        refuted = first_refuted(answers) if budget.first_refutation else None
+        if refuted is not None:
+            answers |= {name: skipped_report(name, refuted, self.name) for name in undecided}
+        elif undecided:
+            rest = replace(budget, seconds=max(budget.seconds - seconds, 0.0))
+            report = self._search().solve(problem, rest, undecided)
+            answers |= {answer.condition: answer for answer in report.conditions}
+            seconds += report.seconds
         return VerifyReport(tuple(answers[condition] for condition in conditions), seconds)
 
     def _search(self) -> ConditionwiseEngine:
@@ -80,17 +68,6 @@ class AutoVerifier:
         from graphkeel.verify.branch import BranchVerifier
 
         return BranchVerifier()
-
-
-def _violated(
-    problem: Problem, conditions: Sequence[str], budget: Budget
-) -> dict[str, ConditionReport]:
-    """The conditions that falsification refutes."""
-    from graphkeel.verify.engines.falsify import FalsifyVerifier
-
-    report = FalsifyVerifier().solve(problem, budget, conditions)
-    refuted = [answer for answer in report.conditions if answer.verdict is Verdict.REFUTED]
-    return {answer.condition: answer for answer in refuted}
 
 
 def _without_search(problem: Problem, condition: str) -> ConditionReport:

@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.verify.boxes.question import Question
 from graphkeel.verify.cell_budget import CellBudget
 from graphkeel.verify.cells import CellLeaf, Cells, CellTree
 from graphkeel.verify.kernel import (
@@ -55,33 +56,6 @@ class Confirm(Protocol):
 
     def search(self) -> Array | None:
         """A counterexample found by other means than boxes."""
-
-
-class Kernel(Protocol):
-    """A question, packed for its compiled loop."""
-
-    name: str  # of the question, in progress reports
-    root: Array  # (2, n): its box
-    columns: tuple[int, int]  # of a tree's tables: multipliers and slopes of a leaf
-
-    @property
-    def couplings(self) -> list[Array]:
-        """The matrices that leaves name by number."""
-
-    def number_for(self, box: Array, old: int | None, explored: int) -> int:
-        """The number of the coupling for a box, 0 for none; `old` is that of the box around it."""
-
-    def run(
-        self,
-        number: int,
-        share: float,
-        boxes: Array,
-        clipped: NDArray[np.bool_],
-        waited: NDArray[np.int64],
-        most_waited: NDArray[np.int64],
-        out: Output,
-    ) -> int:
-        """Explore a stack of open boxes until it is empty or something has to be decided: why."""
 
 
 @dataclass(eq=False)
@@ -122,7 +96,7 @@ class Search:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Question,
         budget: Budget,
         deadline: float,
         confirm: Confirm,

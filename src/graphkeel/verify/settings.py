@@ -66,17 +66,20 @@ class SearchSettings:
     stuck_boxes: int = 200  # too small to cut, after which a question is given up
     unconfirmed: int = 20  # states after which only clearly higher ones are tested
     narrowest: float = 2.0**-40  # share of the root's width below which an axis is not cut
-    clipped_share: float = 0.2  # of an axis that must be clipped off to be worth a cut; rows: none
+    clipped_share: float = 0.2  # of an axis that must be clipped off to be worth a cut
     clipped_group: int = 256  # parts cut off that are bounded in one piece of work
     cells: CellSettings = field(default_factory=CellSettings)
 
 
 class KernelSettings(NamedTuple):
-    """Settings that the compiled kernel of the branch engine reads."""
+    """Settings that the compiled kernel reads; the defaults are those of loops."""
 
     few_units: int = 12  # undecided units up to which a box's cells can be taken one by one
-    slope_steps: int = 24  # Polyak steps on the lower slopes of one box
+    slope_steps: int = 24  # Polyak steps on the lower slopes of the units that read the inputs
+    all_steps: int = 0  # before these, on the slopes of all units; each needs the whole network
     dual_every: int = 4  # steps between two tests whether any slopes can close the box
+    combined_weight: float = 2.0  # of the combined inequality in the choice of a cut, one alone: 1
+    near_zero: float = 0.0  # a violation missed by this little is worth an exact test
 
 
 @dataclass(frozen=True)
@@ -115,9 +118,10 @@ class PropertySettings:
     first_turn: float = 0.5  # seconds of a case before the next; doubled every round
     attack_share: float = 0.1  # of the time, for attacks from new inputs
     near_zero: float = 1e-9  # a violation missed by this little is worth an exact test
-    slope_steps: int = 6  # Polyak steps on the lower slopes of each box that stays open
-    combined_weight: float = 2.0  # of the combined inequality in the choice of a cut, one alone: 1
     max_magnitude: float = 1e100  # of any value: NaN of an overflow would slip through max()
+    kernel: KernelSettings = field(
+        default_factory=lambda: KernelSettings(-1, slope_steps=0, all_steps=6, near_zero=1e-9)
+    )
     search: SearchSettings = SearchSettings(first_piece=64, stored_bytes=180 << 20)
 
 
@@ -133,13 +137,6 @@ class FalsifySettings:
     cells: int = 8  # that one climb may walk through
     chunk: int = 256  # states whose values fit into the processor's cache
     doubt: float = 1e-6  # relative margin beyond which floats cannot be wrong about the sign
-
-
-@dataclass(frozen=True)
-class MilpSettings:
-    """The mixed-integer engine."""
-
-    tolerance: float = 1e-5  # ten times HiGHS's own, on violations of order one
 
 
 @dataclass(frozen=True)
@@ -162,5 +159,4 @@ SEARCH = SearchSettings()
 BRANCH = BranchSettings()
 PROPERTY = PropertySettings()
 FALSIFY = FalsifySettings()
-MILP = MilpSettings()
 LIMITS = FileLimits()

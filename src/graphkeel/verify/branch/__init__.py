@@ -1,5 +1,5 @@
 """The branch-and-bound engine: complete, rigorous, on every core."""
 
-from graphkeel.verify.branch.engine import BranchVerifier, warm_up
+from graphkeel.verify.branch.engine import BranchVerifier
 
-__all__ = ["BranchVerifier", "warm_up"]
+__all__ = ["BranchVerifier"]

@@ -1,30 +1,28 @@
 """The default engine: complete branch and bound with rigorous linear relaxations, on every core.
 
 Each condition is a list of rows (conditions.py); each row is a tree of boxes (search.py) whose
-leaves are proved by bounds that account for every rounding (relax.py). Positivity of a convex V is
-a linear program or two an axis (gauge/convex.py). Decrease of a gauge that boxes do not prove at
-once is tried by levels of V and cuts at units (gauge/level_search.py), in turns with the boxes.
-Conditions take turns, too: each has a quick check before one of them gets a long search. A
-violation counts only after it was confirmed in exact rationals."""
+leaves are proved by bounds that account for every rounding (boxes/relax.py). Those on a sublevel
+set are cases of a property (sublevel.py). Positivity of a convex V is a linear program or two an
+axis (gauge/convex.py). Decrease of a gauge that boxes do not prove at once is tried by levels of V
+and cuts at units (gauge/level_search.py), in turns with the boxes. Conditions take turns, too: each
+has a quick check before one of them gets a long search. A violation counts only after it was
+confirmed in exact rationals."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from graphkeel.verify.branch.coupling import find_coupling
-from graphkeel.verify.branch.pack import accepts_coupling, too_large
-from graphkeel.verify.branch.row_kernel import RowKernel
+from graphkeel.verify.boxes.coupling import find_coupling
+from graphkeel.verify.boxes.pack import accepts_coupling, row_network, too_large
+from graphkeel.verify.boxes.question import row_question
+from graphkeel.verify.branch.sublevel import SublevelRun
 from graphkeel.verify.cells import cells_of
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engine import (
     DECIDED_LAST,
-    NO_BOX,
     ConditionwiseEngine,
     first_refuted,
     skipped_report,
@@ -33,12 +31,10 @@ from graphkeel.verify.engines.falsify import climb, confirmed, find_violation, q
 from graphkeel.verify.gauge.convex import convex_positivity
 from graphkeel.verify.gauge.homogeneous import Plan, plan
 from graphkeel.verify.gauge.level_search import LevelSearch, level_search
-from graphkeel.verify.gauge.simplex import load_simplex
 from graphkeel.verify.problem import (
     CONDITIONS,
     SUBLEVEL,
     Array,
-    Network,
     Problem,
     check_conditions,
 )
@@ -47,6 +43,7 @@ from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 from graphkeel.verify.search import Outcome, Search
 from graphkeel.verify.settings import BRANCH, BranchSettings
+from graphkeel.verify.warm import load_kernels
 
 NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
@@ -64,13 +61,13 @@ class BranchVerifier(ConditionwiseEngine):
     def supports(self, problem: Problem) -> str | None:
         """None unless numbers come near to overflow."""
         rows = [row for condition in CONDITIONS for row in rows_of(problem, condition)]
-        if any(too_large(row, self.settings.max_magnitude) for row in rows):
+        if any(_is_too_large(row, self.settings) for row in rows):
             return "weights or states are too large for float64 bounds"
         return None
 
     def prepare(self) -> None:
         """Load the compiled kernels."""
-        warm_up()
+        load_kernels()
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
         """Decide one condition: on the faces alone where the loop is homogeneous, else over the
@@ -107,7 +104,7 @@ class _Schedule:
         self.budget = budget
         self.start = budget.now()
         self.deadline = self.start + budget.seconds
-        self.runs: dict[str, _Verification] = {}
+        self.runs: dict[str, _Verification | SublevelRun] = {}
         self.answers: dict[str, ConditionReport] = {}
         self.seconds: dict[str, float] = {}
 
@@ -115,7 +112,7 @@ class _Schedule:
         """The answers, in this order."""
         for condition in sorted(conditions, key=lambda name: name == DECIDED_LAST):
             self._enter(condition)
-        self._every_run(_Verification.quick_check)
+        self._every_run(lambda run: run.quick_check())
         seconds = self.settings.first_turn
         while self.runs and self.budget.now() < self.deadline:
             self._every_run(partial(self._advanced, seconds))
@@ -128,22 +125,22 @@ class _Schedule:
     def _enter(self, condition: str) -> None:
         """Begin with a condition, or answer at once what boxes cannot decide."""
         self.seconds[condition] = 0.0
-        reason = ""
-        rows: list[Row] = []
         if condition in SUBLEVEL:
-            reason = NO_BOX
+            if self.problem.exact:
+                self.runs[condition] = SublevelRun(self.problem, condition, self.budget)
+                return
+            reason = "unsupported: a sublevel set needs layers without error bounds"
         else:
             rows = rows_of(self.problem, condition)
-            if any(too_large(row, self.settings.max_magnitude) for row in rows):
-                reason = "numerical: magnitudes near overflow"
-        if reason:
-            self.answers[condition] = ConditionReport(condition, Verdict.UNKNOWN, "", reason)
-        else:
-            self.runs[condition] = _Verification(
-                self.problem, condition, rows, self.budget, self.settings
-            )
+            if not any(_is_too_large(row, self.settings) for row in rows):
+                self.runs[condition] = _Verification(
+                    self.problem, condition, rows, self.budget, self.settings
+                )
+                return
+            reason = "numerical: magnitudes near overflow"
+        self.answers[condition] = ConditionReport(condition, Verdict.UNKNOWN, "", reason)
 
-    def _advanced(self, seconds: float, run: _Verification) -> ConditionReport | None:
+    def _advanced(self, seconds: float, run: _Verification | SublevelRun) -> ConditionReport | None:
         """A turn of a search: not longer than its share of what is left, between it and those that
         come after it."""
         now = self.budget.now()
@@ -151,7 +148,9 @@ class _Schedule:
         share = max(self.deadline - now, 0.0) / (len(order) - order.index(run))
         return run.advance(now + min(seconds, share), now + share)
 
-    def _every_run(self, turn: Callable[[_Verification], ConditionReport | None]) -> None:
+    def _every_run(
+        self, turn: Callable[[_Verification | SublevelRun], ConditionReport | None]
+    ) -> None:
         """Give every search a turn; the first refutation may end them all."""
         for condition, run in list(self.runs.items()):
             began = self.budget.now()
@@ -423,9 +422,9 @@ class _Verification:
             rest = replace(self.budget, nodes=self.budget.nodes - self.nodes)
             settings = self.settings
             cells = cells_of(self.problem, self.condition, row, shift, settings.search.cells)
-            kernel = RowKernel(row, loop=self.problem, shift=shift, theta=theta, settings=settings)
+            question = row_question(row, self.problem, shift, theta, settings)
             search = self.searches[key] = Search(
-                kernel,
+                question,
                 rest,
                 self.pause,
                 self.confirm,
@@ -446,6 +445,10 @@ class _Verification:
 
     def _answer(self, verdict: Verdict, reason: str, **more: Any) -> ConditionReport:
         return ConditionReport(self.condition, verdict, "", reason, nodes=self.nodes, **more)
+
+
+def _is_too_large(row: Row, settings: BranchSettings) -> bool:
+    return too_large(row_network(row), row.lower, row.upper, settings.max_magnitude)
 
 
 class Confirmation:
@@ -501,16 +504,3 @@ class Confirmation:
     def _found(self, point: Array | None) -> Array | None:
         self.found_by_search = point is not None
         return point
-
-
-@cache
-def warm_up() -> None:
-    """Load the compiled kernels (compile them on the very first use), so that no solve pays for
-    it."""
-    network = Network.of((np.eye(1), np.zeros(1)), (np.eye(1), np.zeros(1)))
-    tiny = Problem(network, network, np.array([1.0]), np.array([2.0]), np.array([1.0]), rho=0.5)
-    row = rows_of(tiny, "decrease")[0]
-    confirm = Confirmation(tiny, "decrease", searched=True)
-    kernel = RowKernel(row, loop=tiny)
-    Search(kernel, Budget(threads=1), time.monotonic() + 1.0, confirm).run()
-    load_simplex()

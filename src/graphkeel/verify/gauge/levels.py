@@ -6,7 +6,7 @@ thirty times as large in one place as in another, and no cut of the box changes 
 explains the form, f ≈ θR, bounds it by (max θ/v)·c₂. Any θ is sound (docs/formats.md, section
 2), so a linear program picks it, for each unit of F and of V∘F and for the row itself.
 
-All bounds count their roundings in, as in pack.py: γ times the magnitudes of all terms.
+All bounds count their roundings in, as in boxes/pack.py: γ times the magnitudes of all terms.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ import numpy as np
 
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import BlockNetwork
-from graphkeel.verify.property.pack import with_inequalities
 from graphkeel.verify.property.question import Case
 from graphkeel.verify.rational import rounded_down
 from graphkeel.verify.settings import PROPERTY, PropertySettings
@@ -21,15 +20,14 @@ class Attack:
         self,
         network: BlockNetwork,
         case: Case,
-        seed: int = 0,
         settings: PropertySettings = PROPERTY,
     ) -> None:
         self.settings = settings
         self.network = network
         self.case = case
-        self.joined = with_inequalities(network, case)
+        self.joined = case.joined(network)
         self.lower, self.upper = _inner_box(case)
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(0)
         self.searched = False
 
     def search(self) -> Array | None:

@@ -6,9 +6,7 @@ neither as time spent nor against the limit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from graphkeel.verify.problem import Array
@@ -20,6 +18,7 @@ from graphkeel.verify.property.question import Property
 from graphkeel.verify.rational import nearest_float, rationals
 from graphkeel.verify.result import Budget
 from graphkeel.verify.settings import PROPERTY
+from graphkeel.verify.warm import load_kernels
 
 if TYPE_CHECKING:
     from graphkeel.verify.search import Outcome, Search
@@ -53,7 +52,6 @@ def decide(
     network: BlockNetwork,
     prop: Property,
     budget: Budget | None = None,
-    seed: int = 0,
     keep: bool = True,
 ) -> Answer:
     """Decide whether an input satisfies one of the property's cases.
@@ -64,10 +62,18 @@ def decide(
     budget = budget or Budget()
     started = budget.now()
     prop.check_fits(network)
-    decision = _Decision(network, prop, budget, seed, keep)
-    answer = decision.answer(started + budget.seconds)
-    spent = budget.now() - started - decision.loading
-    return Answer(**{**vars(answer), "seconds": spent, "nodes": decision.nodes})
+    decision = Decision(network, prop, budget, keep)
+    end = started + budget.seconds
+    answer = decision.attack(min(started + PROPERTY.attack_share * budget.seconds, end))
+    loading = 0.0
+    if answer is None and budget.now() < end:
+        before = budget.now()
+        load_kernels()
+        loading = budget.now() - before
+        answer = decision.advance(end + loading)
+    spent = budget.now() - started - loading
+    found = answer or decision.out_of_time()
+    return Answer(**{**vars(found), "seconds": spent, "nodes": decision.nodes})
 
 
 @dataclass(eq=False)
@@ -112,14 +118,16 @@ class _CaseTurns:
         """The first attack, once."""
         _raise_if_found(self.attack.search())
 
-    def advance(self, begin: Callable[[Attack], Search], end: float, last: float) -> None:
+    def advance(self, keep: bool, end: float, last: float) -> None:
         """Go on until the end of a turn."""
         self.attack_first()
         began = self.budget.now()
         if self.search is not None:
             self.outcome = self.search.resume(end, last)
         else:
-            self.search = begin(self.attack)
+            from graphkeel.verify.property.search import case_search  # it compiles kernels
+
+            self.search = case_search(self.attack, self.budget, keep)
             self.search.deadline, self.search.last = end, last
             self.outcome = self.search.run()
         self.seconds += self.budget.now() - began
@@ -139,59 +147,70 @@ class _CaseTurns:
             self.attack_seconds += max(self.budget.now() - began, 1e-6)
 
 
-class _Decision:
-    """The state of one decision.
+class Decision:
+    """A question on its way to an answer.
 
-    Writes: loading, the seconds of loading kernels, and its cases.
+    Writes: its cases, and the seconds of the next turn.
     """
 
     def __init__(
-        self, network: BlockNetwork, prop: Property, budget: Budget, seed: int, keep: bool
+        self, network: BlockNetwork, prop: Property, budget: Budget, keep: bool = True
     ) -> None:
         self.network = network
         self.prop = prop
         self.budget = budget
         self.keep = keep
-        attacks = [Attack(network, case, seed) for case in prop.cases]
-        self.cases = [_CaseTurns(attack, budget) for attack in attacks]
-        self.loading = 0.0
+        self.cases = [_CaseTurns(Attack(network, case), budget) for case in prop.cases]
+        self.turn = PROPERTY.first_turn
 
     @property
     def nodes(self) -> int:
         """The boxes explored in all cases."""
         return sum(case.outcome.nodes for case in self.cases if case.outcome is not None)
 
-    def answer(self, deadline: float) -> Answer:
-        """Attack as far as that is quick and needs no compiler, then search in turns."""
+    def attack(self, end: float) -> Answer | None:
+        """Attack the cases, as far as the time allows; that needs no compiler."""
         if not self.cases:
             return Answer(UNSAT, reason=_VACUOUS)
         try:
-            quick = self.budget.now() + PROPERTY.attack_share * self.budget.seconds
             for case in self.cases:
                 case.attack_first()
-                if self.budget.now() >= min(quick, deadline):
+                if self.budget.now() >= end:
                     break
-            if self.budget.now() >= deadline:
-                spent = "time budget: spent on the search for a counterexample"
-                return Answer(UNKNOWN, reason=spent)
-            return self._in_turns(deadline)
         except _Found as found:
             return self._sat(found.point)
+        return None
 
-    def _in_turns(self, deadline: float) -> Answer:
-        begin = self._loaded()
-        deadline += self.loading
-        waiting = self.cases
-        seconds = PROPERTY.first_turn
-        while waiting and self.budget.now() < deadline:
-            for k, case in enumerate(waiting):
-                now = self.budget.now()
-                if now >= deadline:
-                    break
-                share = (deadline - now) / (len(waiting) - k)
-                case.advance(begin, now + min(seconds, share), now + share)
-            waiting = [case for case in waiting if case.is_waiting]
-            seconds *= 2.0
+    def advance(self, end: float) -> Answer | None:
+        """Search the cases in turns until a time; None where more of it might help."""
+        try:
+            while self._waiting() and self.budget.now() < end:
+                self._every_case(end)
+        except _Found as found:
+            return self._sat(found.point)
+        return None if self._waiting() else self._answer()
+
+    def out_of_time(self) -> Answer:
+        """The answer when there is no time left."""
+        if not self.nodes:
+            return Answer(UNKNOWN, reason="time budget: spent on the search for a counterexample")
+        return self._answer()
+
+    def _waiting(self) -> list[_CaseTurns]:
+        return [case for case in self.cases if case.is_waiting]
+
+    def _every_case(self, end: float) -> None:
+        """Give every case that waits a turn; turns get longer."""
+        waiting = self._waiting()
+        for k, case in enumerate(waiting):
+            now = self.budget.now()
+            if now >= end:
+                return
+            share = (end - now) / (len(waiting) - k)
+            case.advance(self.keep, now + min(self.turn, share), now + share)
+        self.turn *= 2.0
+
+    def _answer(self) -> Answer:
         undecided = [case.reason for case in self.cases if case.reason]
         if undecided:
             return Answer(UNKNOWN, reason=undecided[0])
@@ -200,15 +219,6 @@ class _Decision:
         if len(trees) < len(outcomes):
             return Answer(UNSAT, reason=NOT_STORED if self.keep else "")
         return Answer(UNSAT, proof=proof_entry(self.network, self.prop, trees))
-
-    def _loaded(self) -> Callable[[Attack], Search]:
-        """How a search is begun, its kernels loaded outside the time."""
-        before = self.budget.now()
-        from graphkeel.verify.property.search import case_search, warm_up
-
-        warm_up()
-        self.loading = self.budget.now() - before
-        return partial(case_search, budget=self.budget, keep=self.keep)
 
     def _sat(self, point: Array) -> Answer:
         inputs = tuple(float(x) for x in point)

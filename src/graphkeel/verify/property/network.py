@@ -9,7 +9,7 @@ network of the file, over the rational numbers that its floats are. The last blo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -22,11 +22,19 @@ from graphkeel.verify.rational import rational, rationals
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One affine map of earlier values, with a ReLU or without."""
+    """One affine map of earlier values, with a ReLU or without, and how far its numbers may be
+    off."""
 
     terms: tuple[tuple[int, Array], ...]  # (number of an earlier value, (width, its width))
     bias: Array  # (width,)
     relu: bool
+    weight_errors: tuple[Array | None, ...] = ()  # one a term, entry by entry; none: exact
+    bias_error: Array = field(default_factory=lambda: np.zeros(1))  # (width,)
+
+    def __post_init__(self) -> None:
+        errors = self.weight_errors or (None,) * len(self.terms)
+        object.__setattr__(self, "weight_errors", errors)
+        object.__setattr__(self, "bias_error", np.broadcast_to(self.bias_error, self.bias.shape))
 
     @property
     def width(self) -> int:

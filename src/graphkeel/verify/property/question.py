@@ -20,7 +20,7 @@ import numpy as np
 
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify.problem import Array
-from graphkeel.verify.property.network import BlockNetwork
+from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.rational import nearest_float, rationals, rounded_down
 
 Terms = dict[int, Fraction]  # a number for each variable: inputs first, then outputs
@@ -72,6 +72,13 @@ class Case:
                 row[place] = float(number)
         constant = np.array([-rounded_down(-inequality.constant) for inequality in exact])
         return cls(tuple(ends), tuple(inequalities), lower, upper, weight, constant)
+
+    def joined(self, network: BlockNetwork) -> BlockNetwork:
+        """The network whose outputs are the inequalities."""
+        inputs = network.inputs
+        terms = ((0, self.weight[:, :inputs]), (len(network.blocks), self.weight[:, inputs:]))
+        used = tuple((number, weight) for number, weight in terms if weight.any())
+        return BlockNetwork(inputs, (*network.blocks, Block(used, self.constant, relu=False)))
 
     def holds_at(self, network: BlockNetwork, point: Array) -> bool:
         """Whether an input is in the case, in exact arithmetic.

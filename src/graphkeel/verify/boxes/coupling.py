@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix, hstack, identity, kron, vstack
 
-from graphkeel.verify.branch.pack import Coupling, accepts_coupling, no_coupling, pack_coupling
+from graphkeel.verify.boxes.pack import Coupling, accepts_coupling, no_coupling, pack_coupling
 from graphkeel.verify.problem import Array, Network, Problem
 from graphkeel.verify.query import Row
 from graphkeel.verify.settings import BRANCH, CouplingSettings
@@ -114,7 +114,7 @@ class Couplings:
 
     def __init__(
         self,
-        problem: Problem | None,
+        problem: Problem,
         row: Row,
         given: Array | None = None,
         settings: CouplingSettings = BRANCH.couplings,
@@ -122,7 +122,7 @@ class Couplings:
         self.settings = settings
         self.problem = problem
         self.row = row
-        self.wanted = problem is not None and accepts_coupling(row)
+        self.wanted = accepts_coupling(row)
         self.packed: list[Coupling] = [no_coupling(row.n)]
         self.thetas: list[Array] = []  # what the proof keeps of them, from number 1 on
         self.made: list[tuple[Array, Array, Array]] = [(row.lower, row.upper, np.zeros((0, 0)))]
@@ -144,7 +144,7 @@ class Couplings:
         Args:
             lower, upper: the box, shape (n,).
         """
-        if self.problem is None or not self.wanted or len(self.packed) > _MOST_COUPLINGS:
+        if not self.wanted or len(self.packed) > _MOST_COUPLINGS:
             return old
         settings = self.settings
         made_lower, made_upper, slope = self.made[old]
@@ -158,19 +158,18 @@ class Couplings:
         return self._add(lower, upper, None)
 
     def _add(self, lower: Array, upper: Array, given: Array | None) -> int:
-        if self.problem is None or not self.wanted:
+        if not self.wanted:
             return 0
         theta = given
         if theta is None:
             theta = find_coupling(self.problem, lower, upper, self.settings)
         if theta is None:
             return 0
-        coupling = pack_coupling(self.row, theta)
         slope = _mean_slope(self.problem.closed_loop, lower, upper, self.settings.samples)
         with self.lock:
             if len(self.packed) > _MOST_COUPLINGS:
                 return 0
-            self.packed.append(coupling)
+            self.packed.append(pack_coupling(self.row, theta, len(self.packed)))
             self.thetas.append(theta)
             self.made.append((lower, upper, slope))
             return len(self.thetas)

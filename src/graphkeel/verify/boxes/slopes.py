@@ -1,0 +1,267 @@
+"""The last substitution of a box: lower slopes, chosen so that the bound of Σ μ_j·s_j gets small
+(numba).
+
+With everything above it fixed, the bound is convex in the slopes of the bottom, the ReLU blocks
+that read the inputs alone: an affine part plus the maximum of a linear form over the box. Polyak
+steps towards the value that would close the box need a handful of products; the maximisers' mean is
+a dual point whose value tells when no slopes can do it, so boxes that no slopes close cost little.
+Where leaves store the slopes of every unit, a few steps on all of them come first; each needs the
+whole network."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from graphkeel.verify.boxes.pack import Coupling, Net
+from graphkeel.verify.boxes.relax import Work, descend
+from graphkeel.verify.kernel import OPTIONS, rounded_slope
+from graphkeel.verify.problem import Array
+from graphkeel.verify.settings import KernelSettings
+
+
+@njit(**OPTIONS)
+def find_free(net: Net, work: Work) -> int:
+    """The units of the bottom whose lower slope changes the bound: their number.
+
+    Reads: coefficient, bounds. Writes: free."""
+    count = 0
+    for v in range(1, net.relu.shape[0]):
+        if net.bottom[v] and work.touched[v]:
+            for i in range(net.unit[v], net.unit[v + 1]):
+                if work.coefficient[i] < 0.0 and work.low[i] < 0.0 < work.high[i]:
+                    work.free[count] = i
+                    count += 1
+    return count
+
+
+@njit(**OPTIONS)
+def bottom_form(net: Net, work: Work, skip_free: bool) -> float:
+    """The bottom's constant, and the row's form over the inputs; free units may be left out.
+
+    Reads: coefficient, lines, slope. Writes: row."""
+    n = work.row.shape[0]
+    constant = 0.0
+    for d in range(n):
+        work.row[d] = work.coefficient[d]
+    for v in range(1, net.relu.shape[0]):
+        if not net.bottom[v] or not work.touched[v]:
+            continue
+        for i in range(net.unit[v], net.unit[v + 1]):
+            c = work.coefficient[i]
+            if c == 0.0 or work.high[i] <= 0.0:
+                continue
+            if work.low[i] < 0.0:
+                if c > 0.0:
+                    constant += c * work.lift[i]
+                    c *= work.chord[i]
+                elif skip_free:
+                    continue
+                else:
+                    c *= work.slope[i]
+            constant += c * net.bias[i]
+            at = net.weight[net.first[v]] + (i - net.unit[v]) * n
+            for d in range(n):
+                work.row[d] += c * net.data[at + d]
+    return constant
+
+
+@njit(**OPTIONS)
+def maximum(work: Work, lo: Array, hi: Array) -> float:
+    """The row's maximum over the box.
+
+    Reads: row, the box. Writes: peak, the maximiser."""
+    total = 0.0
+    for d in range(lo.shape[0]):
+        up, down = work.row[d] * hi[d], work.row[d] * lo[d]
+        work.peak[d] = hi[d] if up > down else lo[d]
+        total += max(up, down)
+    return total
+
+
+@njit(**OPTIONS)
+def _free_forms(net: Net, work: Work, count: int) -> None:
+    """The forms that one unit of slope adds, for each free unit; the fixed part comes last.
+
+    Reads: free, coefficient, row. Writes: offset, unit_forms."""
+    n = work.row.shape[0]
+    v = 1
+    for f in range(count):
+        i = work.free[f]
+        while i >= net.unit[v + 1]:
+            v += 1
+        c = work.coefficient[i]
+        at = net.weight[net.first[v]] + (i - net.unit[v]) * n
+        work.offset[f] = c * net.bias[i]
+        for d in range(n):
+            work.unit_forms[f * n + d] = c * net.data[at + d]
+    for d in range(n):
+        work.unit_forms[count * n + d] = work.row[d]
+
+
+@njit(**OPTIONS)
+def _form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float:
+    """The bound with the present slopes.
+
+    Reads: slope, offset, unit_forms. Writes: row, peak."""
+    n = lo.shape[0]
+    total = fixed
+    for d in range(n):
+        work.row[d] = work.unit_forms[count * n + d]
+    for f in range(count):
+        s = work.slope[work.free[f]]
+        total += s * work.offset[f]
+        for d in range(n):
+            work.row[d] += s * work.unit_forms[f * n + d]
+    return total + maximum(work, lo, hi)
+
+
+@njit(**OPTIONS)
+def _gradient_at_peak(work: Work, count: int) -> float:
+    """Subgradient in the slopes, without the parts that point out of [0, 1]: its squared length.
+
+    Reads: slope, offset, unit_forms, peak. Writes: gradient."""
+    n = work.row.shape[0]
+    norm = 0.0
+    for f in range(count):
+        g = work.offset[f]
+        for d in range(n):
+            g += work.unit_forms[f * n + d] * work.peak[d]
+        s = work.slope[work.free[f]]
+        if (s <= 0.0 and g > 0.0) or (s >= 1.0 and g < 0.0):
+            g = 0.0
+        work.gradient[f] = g
+        norm += g * g
+    return norm
+
+
+@njit(**OPTIONS)
+def _dual_value(work: Work, count: int, fixed: float, total_weight: float) -> float:
+    """The best any slopes can do at the mean maximiser: a lower bound on the bound."""
+    n = work.row.shape[0]
+    low = fixed
+    for d in range(n):
+        low += work.unit_forms[count * n + d] * work.mean[d] / total_weight
+    for f in range(count):
+        z = work.offset[f]
+        for d in range(n):
+            z += work.unit_forms[f * n + d] * work.mean[d] / total_weight
+        low += min(z, 0.0)
+    return low
+
+
+@njit(**OPTIONS)
+def choose_slopes(
+    net: Net,
+    settings: KernelSettings,
+    work: Work,
+    count: int,
+    constant: float,
+    goal: float,
+    lo: Array,
+    hi: Array,
+) -> None:
+    """Move the free slopes of the bottom until the bound is at most `goal` or no slopes can reach
+    it, then round them to 1/255.
+
+    Reads: net, coefficient, free, the box. Writes: slope; all of its scratch fields."""
+    fixed = bottom_form(net, work, True) + constant
+    _free_forms(net, work, count)
+    weights = 0.0
+    for d in range(lo.shape[0]):
+        work.mean[d] = 0.0
+    for step in range(settings.slope_steps):
+        bound = _form_at(work, count, fixed, lo, hi)
+        if bound <= goal:
+            break
+        norm = _gradient_at_peak(work, count)
+        if norm == 0.0:
+            break
+        length = (bound - goal) / norm
+        weights += length
+        for d in range(lo.shape[0]):
+            work.mean[d] += length * work.peak[d]
+        due = step % settings.dual_every == settings.dual_every - 1
+        if due and _dual_value(work, count, fixed, weights) > goal:
+            break
+        for f in range(count):
+            s = work.slope[work.free[f]] - length * work.gradient[f]
+            work.slope[work.free[f]] = min(1.0, max(0.0, s))
+    round_free(work, count)
+
+
+@njit(**OPTIONS)
+def round_free(work: Work, count: int) -> None:
+    """Round the free slopes to those that can be stored."""
+    for f in range(count):
+        unit = work.free[f]
+        work.slope[unit] = rounded_slope(work.slope[unit])
+
+
+@njit(**OPTIONS)
+def _relaxed_values(net: Net, work: Work) -> None:
+    """The input of every unit on the lines that `descend` chose, at the form's maximiser: times the
+    coefficients, the gradient of the bound in the slopes.
+
+    Reads: peak, coefficient, touched, lines. Writes: relaxed."""
+    for d in range(work.peak.shape[0]):
+        work.relaxed[d] = work.peak[d]
+    for v in range(1, net.relu.shape[0]):
+        if not work.touched[v]:
+            continue
+        for i in range(net.unit[v], net.unit[v + 1]):
+            total = net.bias[i]
+            for e in range(net.first[v], net.first[v + 1]):
+                p = net.source[e]
+                width = net.unit[p + 1] - net.unit[p]
+                at = net.weight[e] + (i - net.unit[v]) * width
+                from_ = net.unit[p]
+                for q in range(width):
+                    z = work.relaxed[from_ + q]
+                    if net.relu[p]:
+                        z = _line_value(work, from_ + q, z)
+                    total += net.data[at + q] * z
+            work.relaxed[i] = total
+
+
+@njit(**OPTIONS)
+def _line_value(work: Work, i: int, z: float) -> float:
+    """A ReLU's value on the line that its coefficient chose."""
+    if work.high[i] <= 0.0:
+        return 0.0
+    if work.low[i] >= 0.0:
+        return z
+    if work.coefficient[i] > 0.0:
+        return work.chord[i] * z + work.lift[i]
+    return work.slope[i] * z
+
+
+@njit(**OPTIONS)
+def choose_all_slopes(
+    net: Net, coupling: Coupling, work: Work, steps: int, goal: float, lo: Array, hi: Array
+) -> None:
+    """Polyak steps on the lower slopes of all units with both signs, then round them.
+
+    Reads: weights, lines. Writes: slope; coefficient, row, peak."""
+    first, end = net.unit[1], net.unit[net.relu.shape[0] - 1]
+    for _ in range(steps):
+        constant, _slack = descend(net, coupling, work)
+        bound = constant + bottom_form(net, work, False) + maximum(work, lo, hi)
+        if bound <= goal:
+            break
+        _relaxed_values(net, work)
+        norm = 0.0
+        for i in range(first, end):
+            if work.coefficient[i] < 0.0 and work.low[i] < 0.0 < work.high[i]:
+                g = work.coefficient[i] * work.relaxed[i]
+                s = work.slope[i]
+                if not ((s <= 0.0 and g > 0.0) or (s >= 1.0 and g < 0.0)):
+                    norm += g * g
+        if norm == 0.0:
+            break
+        length = (bound - goal) / norm
+        for i in range(first, end):
+            if work.coefficient[i] < 0.0 and work.low[i] < 0.0 < work.high[i]:
+                g = work.coefficient[i] * work.relaxed[i]
+                work.slope[i] = min(1.0, max(0.0, work.slope[i] - length * g))
+    for i in range(first, end):
+        work.slope[i] = rounded_slope(work.slope[i])
