@@ -194,7 +194,7 @@ def collect(memory: Memory, rounds: list[Any]) -> list[dict[str, Any]]:
                     "name": name,
                     "count": count,
                     "corners": rule.prior_corners(found.agreement, len(known.nodes), settings),
-                    "evidence": {k: v[scored].astype(float) for k, v in found.evidence.items()},
+                    "evidence": {k: v[scored, -1].astype(float) for k, v in found.evidence.items()},
                     "y": y[scored],
                     "agreement": found.agreement,
                     **{

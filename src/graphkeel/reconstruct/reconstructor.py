@@ -925,7 +925,7 @@ def _check_room(task: GraphTask) -> None:
     """A few copies of the features, and evidence for six sets of labels."""
     n, d = task.n_nodes, task.n_features
     require_memory(
-        4 * n * (4 * d + 6 * min(d, 64) + 170 * task.n_classes),
+        4 * n * (4 * d + 6 * min(d, 64) + 70 * task.n_classes),
         f"reconstructing a {n} × {d} feature matrix",
         "Reduce the features by PCA, or take a smaller graph.",
     )

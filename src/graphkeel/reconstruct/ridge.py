@@ -6,7 +6,6 @@ predictions is the fit without them."""
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphkeel.graph.propagate.view import View
+from graphkeel.graph.propagate.view import Layers, Products, View
 from graphkeel.reconstruct.scene import log_rows, softmax
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class RidgeSettings:
     sample: int = 5000
 
 
-def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -> Any:
+def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -> Layers:
     """Class probabilities of every node for each set of labels, shape (N, S, C)."""
     labels = _at_most(settings.most, labels)
     rows = [view.rows(labels.nodes) for view in views]
@@ -59,10 +58,10 @@ def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -
         duals.append(vectors @ ((vectors.T @ target) / (values + ridge)[:, None]))
         centres.append(centre)
     joined = np.concatenate(duals, axis=1).astype(np.float32)
-    parts = (view.times(np.asarray(r.T @ joined)) for view, r in zip(views, rows, strict=True))
-    found: NDArray[np.float32] = functools.reduce(np.add, parts)
-    shaped = found.reshape(len(found), len(duals), -1) + np.stack(centres).astype(np.float32)
-    return softmax(sharp * shaped)
+    shape = (len(duals), labels.n_classes)
+    weights = [np.asarray(part.T @ joined).reshape(part.shape[1], *shape) for part in rows]
+    fitted = Products(views, weights, np.stack(centres).astype(np.float32))
+    return Layers(fitted, lambda z, *_: softmax(sharp * z))
 
 
 def _at_most(most: int, labels: LabelSets) -> LabelSets:
@@ -124,7 +123,7 @@ def _without(
     return replaced
 
 
-def soft_ridge(features: Any, nodes: Any, members: Any, strength: float) -> Any:
+def soft_ridge(features: Any, nodes: Any, members: Any, strength: float) -> Layers:
     """Regression of soft memberships on features, said of every node.
 
     Args:
@@ -138,5 +137,6 @@ def soft_ridge(features: Any, nodes: Any, members: Any, strength: float) -> Any:
     gram = (rows.T @ rows).astype(np.float64)
     gram[np.diag_indices_from(gram)] += strength * np.trace(gram) / len(nodes) + 1e-12
     slopes = np.linalg.solve(gram, rows.T @ (target - centre))
-    fitted = features @ slopes.astype(np.float32) + centre
-    return fitted.reshape(len(features), *members.shape[1:])
+    weights = slopes.astype(np.float32).reshape(-1, *members.shape[1:])
+    offsets = centre.astype(np.float32).reshape(members.shape[1:])
+    return Layers(Products([View(features)], [weights], offsets))

@@ -11,6 +11,7 @@ import mmap
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,12 +34,20 @@ class _Streaming:
             teleport adds one.
         line: columns that fill a cache line; blocks of other widths have rows that lie across two.
         rows: rows read or written at once.
+        part: rows whose values are computed at once.
+        cache: bytes of columns that walk many steps at once: half of what a processor's last
+            cache holds. 300,000 nodes, 3 million edges: eight columns take half the time a column
+            that 32 take.
+        tail: of a walk's series, what may be left out.
     """
 
     memory: int = 2 * 2**30
     buffers: int = 3
     line: int = 16
     rows: int = 1 << 16
+    part: int = 1 << 13
+    cache: int = 2**24
+    tail: float = 1e-7
 
 
 _STREAM = _Streaming()
@@ -61,8 +70,16 @@ def as_tensor(matrix: sparse.csr_matrix) -> Tensor:
         )
 
 
-def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None) -> Array:
-    """matrix @ values on torch's threads. Each row is summed in the order of its columns.
+def multiply(
+    matrix: sparse.csr_matrix,
+    values: Array,
+    out: Array | None = None,
+    *,
+    scale: float = 1.0,
+    keep: float = 0.0,
+) -> Array:
+    """scale·matrix @ values + keep·out, on torch's threads. Each row is summed in the order of its
+    columns.
 
     Args:
         matrix: sparse, float32, shape (M, N).
@@ -72,12 +89,13 @@ def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None)
     import torch
 
     if matrix.nnz > np.iinfo(np.int32).max:  # torch counts entries in 32 bits
-        return np.asarray(matrix @ values)
+        product = np.float32(scale) * np.asarray(matrix @ values)
+        return product if out is None else product + np.float32(keep) * out
     dense = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
     shape = (matrix.shape[0], values.shape[1])
-    result = torch.empty(shape) if out is None else torch.from_numpy(out)
+    result = torch.from_numpy(np.empty(shape, np.float32) if out is None else out)
     # `mm` would fill the result with zeros first, which takes up to a third of the time
-    torch.addmm(result, as_tensor(matrix), dense, beta=0.0, out=result)
+    torch.addmm(result, as_tensor(matrix), dense, beta=keep, alpha=scale, out=result)
     return result.numpy()
 
 
@@ -91,12 +109,71 @@ def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float
     current = values
     spare: Array | None = None
     for _ in range(hops):
-        following = multiply(matrix, current, spare)
         if teleport:
-            add_teleport(following, values, teleport)
+            spare = values.copy() if spare is None else spare
+            np.copyto(spare, values)
+        following = multiply(matrix, current, spare, scale=1.0 - teleport, keep=teleport)
         spare = None if current is values else current
         current = following
     return current
+
+
+def pagerank(
+    matrix: sparse.csr_matrix, values: Array, steps: int, teleport: float, out: Array | None = None
+) -> Array:
+    """What `hops_of` gives, for a symmetric matrix with |Ŝ| <= 1, some columns at a time.
+
+    Many steps are a polynomial of Ŝ whose Chebyshev series is shorter to float32's accuracy.
+
+    Args:
+        matrix: sparse, float32, shape (N, N).
+        values: float32, shape (N, k).
+        out: written, shape (N, k); may be `values`.
+    """
+    series = _series(steps, teleport)
+    found = np.empty_like(values) if out is None else out
+    width = _cached_width(len(values))
+    for first in range(0, values.shape[1], width):
+        part = np.array(values[:, first : first + width], order="C")
+        if len(series) > steps:
+            walked = hops_of(matrix, part, steps, teleport)
+        else:
+            walked = _chebyshev(matrix, part, series)
+        found[:, first : first + width] = walked
+    return found
+
+
+def _cached_width(n_rows: int) -> int:
+    """As many columns as the processor's cache holds; where it holds none, a cache line's."""
+    fitting = _STREAM.cache // (4 * max(1, n_rows))
+    return fitting - fitting % 4 if fitting >= 4 else _STREAM.line
+
+
+@cache
+def _series(steps: int, teleport: float) -> tuple[float, ...]:
+    """Chebyshev coefficients of the walk as a function of Ŝ, up to the last that matters."""
+    angles = (np.arange(512) + 0.5) * (np.pi / 512)
+    hop = (1.0 - teleport) * np.cos(angles)
+    wanted = np.ones_like(hop)
+    for _ in range(steps):
+        wanted = hop * wanted + teleport
+    orders = np.arange(steps + 1)[:, None]
+    found = np.cos(orders * angles) @ wanted / 256
+    found[0] /= 2
+    tails = np.cumsum(np.abs(found)[::-1])[::-1]
+    return tuple(found[tails > _STREAM.tail].tolist())
+
+
+def _chebyshev(matrix: sparse.csr_matrix, values: Array, series: tuple[float, ...]) -> Array:
+    """Σ_k c_k T_k(Ŝ) values; overwrites the values."""
+    before, now = values, multiply(matrix, values)
+    found = np.float32(series[0]) * before
+    spare = np.empty_like(found)
+    found += np.multiply(now, np.float32(series[1]), out=spare)
+    for term in series[2:]:
+        before, now = now, multiply(matrix, now, before, scale=2.0, keep=-1.0)
+        found += np.multiply(now, np.float32(term), out=spare)
+    return found
 
 
 def add_teleport(spread: Array, values: Array, teleport: float) -> Array:
@@ -137,14 +214,14 @@ def _read(x: Array, columns: slice) -> Array:
     """A column block as an array of its own; a mapped file is read through in order and its pages
     handed back."""
     values = np.empty((x.shape[0], columns.stop - columns.start), dtype=np.float32)
-    for rows in _row_blocks(x.shape[0]):
+    for rows in row_blocks(x.shape[0], _STREAM.rows):
         values[rows] = x[rows, columns]
         _release(x)
     return values
 
 
 def _write(out: Array, columns: slice, values: Array) -> None:
-    for rows in _row_blocks(out.shape[0]):
+    for rows in row_blocks(out.shape[0], _STREAM.rows):
         out[rows, columns] = values[rows]
         if isinstance(out, np.memmap):
             out.flush()
@@ -160,6 +237,8 @@ def _release(array: Array) -> None:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def _row_blocks(n_rows: int) -> Iterator[slice]:
-    for first in range(0, n_rows, _STREAM.rows):
-        yield slice(first, min(first + _STREAM.rows, n_rows))
+def row_blocks(n_rows: int, block: int | None = None) -> Iterator[slice]:
+    """All rows, a block at a time; by default so many that work on them stays in the cache."""
+    block = block or _STREAM.part
+    for first in range(0, n_rows, block):
+        yield slice(first, min(first + block, n_rows))
