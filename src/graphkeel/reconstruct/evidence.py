@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.graph.propagate.view import Layers, Products, View
+from graphkeel.graph.propagate.view import Layers, Products, View, kept
 from graphkeel.reconstruct.ridge import RidgeSettings, ridge_probe, soft_ridge
-from graphkeel.reconstruct.scene import Scene, log_rows, softmax
+from graphkeel.reconstruct.scene import Scene, log_rows, log_softmax, softmax
 
 Array = NDArray[np.float32]
 Evidence = dict[str, Layers]
@@ -132,7 +132,7 @@ def _logs(probabilities: Callable[[], Any]) -> Layers:
 
 def _smoothed(scene: Scene, probabilities: Callable[[], Layers]) -> Layers:
     """Logarithms of probabilities that are smoothed over the graph."""
-    return _logs(lambda: scene.spread(probabilities().written(), over=True))
+    return _logs(lambda: kept(scene.spread(probabilities().written(), over=True)))
 
 
 def _among_labelled(values: Layers, present: NDArray[np.bool_], model: Array) -> Layers:
@@ -190,7 +190,7 @@ def _from_answer(
 
 def _walked(scene: Scene, values: Array, settings: EvidenceSettings) -> Array:
     """Values spread as labels are, written over them."""
-    return scene.spread(values, settings.steps, over=True)
+    return kept(scene.spread(values, settings.steps, over=True))
 
 
 def _floored(near: Array, floor: float) -> Layers:
@@ -233,7 +233,7 @@ def tempered(values: Any, posterior: Array, settings: EvidenceSettings) -> Layer
         bend = ((q * e**2).sum(axis=2) - mean**2).mean(axis=0)
         t = np.clip(t - slope / np.maximum(bend, 1e-6), t / 4, 4 * t)
     factor = t.astype(np.float32)[:, None]
-    return Layers(values, lambda z, _, sets: log_rows(softmax(factor[sets] * z)))
+    return Layers(values, lambda z, _, sets: log_softmax(factor[sets] * z))
 
 
 def _alike(values: Array, n_sets: int) -> Layers:
@@ -244,7 +244,7 @@ def _alike(values: Array, n_sets: int) -> Layers:
 
 def same_sizes(near: Array, floor: float) -> Layers:
     """Spread labels (N, S, C), scaled so that all classes have one size; log-probabilities."""
-    sizes = near.sum(axis=0)
+    sizes = near.sum(axis=0, dtype=np.float32)
     scale = sizes.mean(axis=1, keepdims=True) / (sizes + 1e-9)
     return Layers(near, lambda z, _, sets: log_rows(z * scale[sets] + floor))
 
@@ -255,7 +255,7 @@ def _soft_probe(units: Any, labels: LabelSets, soft: Array, settings: EvidenceSe
     others = np.random.default_rng(0).permutation(len(soft))[:sample]
     nodes = np.union1d(labels.nodes[:sample], others)
     fitted = soft_ridge(units, nodes, soft[nodes], settings.ridge.soft)
-    return Layers(fitted, lambda z, *_: log_rows(softmax(settings.sharpness * z)))
+    return Layers(fitted, lambda z, *_: log_softmax(settings.sharpness * z))
 
 
 def nearest_mean(x: Array, rows: Array, members: Array, sharpness: float) -> Layers:
@@ -273,6 +273,6 @@ def nearest_mean(x: Array, rows: Array, members: Array, sharpness: float) -> Lay
 
     def logs(values: Array, nodes: Any, sets: slice) -> Array:
         distance = (x[nodes] ** 2).sum(axis=1)[:, None, None] + values
-        return log_rows(softmax(-sharp[sets] * distance))
+        return log_softmax(-sharp[sets] * distance)
 
     return Layers(cross, logs)

@@ -31,6 +31,7 @@ from graphkeel.graph.labels import Ids, Labels, checked_labels, known_labels, wa
 from graphkeel.graph.node_graph import check_graph, check_grown, check_width, node_graph
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.suggest import suggested_nodes
+from graphkeel.models.batched import AskedInBatches, Inference
 from graphkeel.models.binding import arguments_again, bind, check_scores, first_scores
 from graphkeel.models.frozen import FrozenModel, Scores, check_same_weights
 from graphkeel.models.linear_map import LinearMap
@@ -96,6 +97,9 @@ class Reconstructor(BaseEstimator):
         class_weight: None, or `balanced`: every class counts alike, however large.
         risk: the probability of harm up to which a change is kept; 0.5 keeps what is more likely
             better than worse, 1 all.
+        inference: None, or how all nodes are asked where the whole graph is too much for one call:
+            a function `(model, x, edge_index) -> scores`, such as `graphkeel.models.Batches(2)`.
+            Gradients then come from the receptive fields of nodes that need a change.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
         seed: of everything random.
@@ -133,6 +137,7 @@ class Reconstructor(BaseEstimator):
         guard: GuardName = "cross-fit",
         class_weight: ClassWeight = None,
         risk: float = 0.5,
+        inference: Inference | None = None,
         return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
         verbose: bool = False,
@@ -146,6 +151,7 @@ class Reconstructor(BaseEstimator):
         self.guard = guard
         self.class_weight = class_weight
         self.risk = risk
+        self.inference = inference
         self.return_type = return_type
         self.seed = seed
         self.verbose = verbose
@@ -853,8 +859,13 @@ class Reconstructor(BaseEstimator):
     # ---- checks
 
     def _bind(self, data: Data, model_kwargs: dict[str, Any]) -> tuple[FrozenModel, dict[str, Any]]:
-        model: Any = self.model
-        return bind(model, data, model_kwargs, return_type=self.return_type)
+        return bind(self._asked_model(), data, model_kwargs, return_type=self.return_type)
+
+    def _asked_model(self) -> Any:
+        """The model, or what asks it in batches."""
+        if self.inference is None or self.model is None:
+            return self.model
+        return AskedInBatches(self.model, self.inference)  # type: ignore[arg-type]
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -896,11 +907,16 @@ class Reconstructor(BaseEstimator):
     def _check_same_model(self) -> None:
         """Refuse a model with other weights than the one that was fitted."""
         if self.model is not None and not hasattr(self, "_context"):
-            check_same_weights(self.model, self._weight_digests)  # a fitted one does at every call
+            check_same_weights(
+                self._asked_model(), self._weight_digests
+            )  # a fitted one does at every call
 
 
 def load_reconstructor(
-    folder: str | Path, model: nn.Module | Scores | None = None
+    folder: str | Path,
+    model: nn.Module | Scores | None = None,
+    *,
+    inference: Inference | None = None,
 ) -> Reconstructor:
     """A reconstructor from `save`: it transforms at once; with the model it predicts and, after
     `attach`, learns on.
@@ -908,10 +924,11 @@ def load_reconstructor(
     Args:
         folder: what `save` wrote.
         model: the trained model, needed to predict.
+        inference: as it was fitted with.
     """
     tensors, facts = FOLDER.load(Path(folder))
     try:
-        rec = Reconstructor(model, **facts["parameters"])
+        rec = Reconstructor(model, inference=inference, **facts["parameters"])
         restore(rec, tensors, facts)
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise DataError(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from graphkeel.graph.propagate.view import Layers, Products, View
-from graphkeel.reconstruct.scene import log_rows, softmax
+from graphkeel.reconstruct.scene import log_softmax, softmax
 
 if TYPE_CHECKING:
     from graphkeel.reconstruct.evidence import LabelSets
@@ -101,7 +101,7 @@ def _chosen(
         own = np.minimum((vectors**2) @ keep, 1 - 1e-9)[:, None]
         left_out = target - (target - vectors @ (keep[:, None] * turned)) / (1 - own)
         for sharp in settings.sharpness:
-            logs = log_rows(softmax(sharp * (left_out + one_hot.mean(axis=0))))
+            logs = log_softmax(sharp * (left_out + one_hot.mean(axis=0)))
             best = max(best, (float((one_hot * logs).sum()), strength, sharp))
     return best[1], best[2]
 

@@ -3,11 +3,13 @@ smoothed and seen from several sides; computed on first use and kept."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
@@ -147,12 +149,18 @@ class Scene:
         return sparse.diags(1.0 / np.maximum(lengths, 1e-12)).astype(np.float32) @ links
 
 
-def softmax(z: Array) -> Array:
-    shifted = np.exp(z - z.max(axis=-1, keepdims=True))
-    return shifted / shifted.sum(axis=-1, keepdims=True)
+def softmax(z: Any) -> Any:
+    return torch.from_numpy(np.ascontiguousarray(z)).softmax(dim=-1).numpy()
+
+
+def log_softmax(z: Any) -> Any:
+    """Logarithms of the softmax, none below that of 1e-9."""
+    logs = torch.from_numpy(np.ascontiguousarray(z)).log_softmax(dim=-1)
+    return logs.clamp_min_(math.log(1e-9)).numpy()
 
 
 def log_rows(p: Array) -> Array:
     """Logarithms of rows that are made to sum to one."""
     floored = np.maximum(p, 1e-9)
-    return np.log(floored / floored.sum(axis=-1, keepdims=True))
+    floored /= floored.sum(axis=-1, keepdims=True)
+    return np.log(floored, out=floored)

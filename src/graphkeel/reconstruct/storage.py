@@ -31,7 +31,7 @@ def contents(rec: Reconstructor, keep: str, notes: dict[str, Any]) -> Contents:
     """Tensors and JSON values of a fitted reconstructor; of a summary no feature, label or edge.
 
     The model and functions are not stored."""
-    left_out = ("model", "callbacks")
+    left_out = ("model", "callbacks", "inference")
     facts = {
         "parameters": {k: v for k, v in rec.get_params().items() if k not in left_out},
         "n_classes": len(rec.classes_),

@@ -23,7 +23,7 @@ def matrix():
 def small_blocks(monkeypatch):
     """Blocks of 64 rows, and of few columns."""
     settings = local._Streaming(part=64, cache=4 * N * 5)
-    monkeypatch.setattr(local, "_STREAM", settings)
+    monkeypatch.setattr(local, "STREAM", settings)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 10, 50])
@@ -77,7 +77,7 @@ def test_random_features_do_not_depend_on_blocks(monkeypatch) -> None:
     expected = [unit_rows(part, centred=True) for part in (x, 2 * x + 1)]
     np.testing.assert_allclose(rows[:], np.concatenate(expected, axis=1), atol=1e-6)
     whole = np.asarray(ReluFeatures(rows, 20, 0.5, np.random.default_rng(5)))
-    monkeypatch.setattr(local, "_STREAM", local._Streaming(part=7))
+    monkeypatch.setattr(local, "STREAM", local._Streaming(part=7))
     monkeypatch.setattr(features, "PREPARATION", features._Preparation(kept=0))
     parts = ReluFeatures(rows, 20, 0.5, np.random.default_rng(5))
     np.testing.assert_allclose(parts[np.array([3, 150])], whole[[3, 150]], atol=1e-5)

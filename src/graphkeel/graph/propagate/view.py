@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.graph.propagate.local import multiply, row_blocks
+from graphkeel.graph.propagate.local import STREAM, multiply, row_blocks
 
 Array = NDArray[np.float32]
 ALL = slice(None)
@@ -44,6 +44,11 @@ class View:
         return walk[:, reached] @ self.features[reached]
 
 
+def kept(values: Array) -> NDArray[Any]:
+    """The values as they are kept: from `halved` numbers on with 16 bits each."""
+    return values.astype(np.float16) if values.size >= STREAM.halved else values
+
+
 class Layers:
     """Values (N, S, C), one layer for each of S sets, indexed as an array is by nodes and sets.
 
@@ -66,7 +71,7 @@ class Layers:
         return self._part(nodes, ALL)[np.arange(len(nodes)), sets]
 
     def _part(self, nodes: Any, sets: slice) -> Array:
-        part = self.values[nodes, sets]
+        part = self.values[nodes, sets].astype(np.float32, copy=False)
         return part if self.finish is None else self.finish(part, nodes, sets)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -137,4 +142,4 @@ def _walked(pairs: list[tuple[View, Array]], shape: tuple[int, ...]) -> Array | 
                 found = _added(view.features, weight.reshape(len(weight), -1), found)
         if found is not None:
             found = multiply(pairs[0][0].matrix, found)
-    return None if found is None else found.reshape(shape)
+    return None if found is None else kept(found.reshape(shape))
