@@ -332,10 +332,10 @@ def test_large_graphs_have_fewer_passes() -> None:
     x, wanted = torch.randn(200, 6), torch.randint(0, 3, (200,))
     weight = torch.randn(6, 3)
     posterior = torch.nn.functional.one_hot(wanted, 3).float()
-    few = SteerSettings(passes=4, large_passes=9, large=200, goal=1.1, progress=-1.0)
+    few = SteerSettings(work=200 * 9, fewest_passes=5, goal=1.1, progress=-1.0)
     found = steer(lambda a: (a @ weight).tanh(), x, wanted, posterior, few)
     assert found.passes <= 9
     assert found.fall[-1] < found.fall[0]
     assert torch.equal(((found.features @ weight).tanh()).argmax(dim=1), found.answer)
-    more = steer(lambda a: (a @ weight).tanh(), x, wanted, posterior, replace(few, large=201))
+    more = steer(lambda a: (a @ weight).tanh(), x, wanted, posterior, replace(few, work=200 * 30))
     assert more.passes > 9

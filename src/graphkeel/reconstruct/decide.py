@@ -17,18 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.core.steps import stage
+from graphkeel.graph.label_sets import LabelSets
 from graphkeel.graph.propagate.local import row_blocks
 from graphkeel.graph.propagate.view import ALL, LAST, Layers
+from graphkeel.graph.rows import softmax
 from graphkeel.reconstruct.evidence import (
     Array,
     Evidence,
     EvidenceSettings,
-    LabelSets,
     first_evidence,
     second_evidence,
 )
 from graphkeel.reconstruct.pool import Judged, PoolSettings, fit_pool, gram, held_out
-from graphkeel.reconstruct.scene import Scene, softmax
+from graphkeel.reconstruct.scene import Scene
 
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -184,12 +184,20 @@ class Reconstructor(BaseEstimator):
         settings = f"method={self.method!r}, controller={self.controller!r}"
         return f"Reconstructor({name}, {settings}: {state})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the decision's evidence, which is computed again when it is asked for."""
+        state = dict(super().__getstate__())
+        if "_decision" in state:
+            state["_decision"] = None
+        return state
+
     notes_: dict[str, Any]
     labels_: Labels
     evidence_: tuple[Source, ...]
     certificate_: dict[str, Any] | None
     states_: dict[str, Tensor] | None
     n_features_in_: int
+    _stored_arguments: dict[str, Any]  # of the forward, of a loaded one
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
     _fitted_profile: Profile | None = None  # of the graph that was last decided on
 
@@ -445,8 +453,7 @@ class Reconstructor(BaseEstimator):
         graph = node_graph(data)
         check_graph(graph)
         check_grown(self.features_, graph.x)
-        before = self._context.model_kwargs if hasattr(self, "_context") else {}
-        arguments = arguments_again(before, model_kwargs, graph)
+        arguments = arguments_again(self._arguments(), model_kwargs, graph)
         with self._step("update") as facts:
             self._profile()  # what later graphs are compared with stays the fitted one
             bare = copy.copy(graph)
@@ -465,6 +472,10 @@ class Reconstructor(BaseEstimator):
                 self._write_again()
             facts["nodes"] = len(self.features_)
         return self
+
+    def _arguments(self) -> dict[str, Any]:
+        """Of the model's forward on the graph there was."""
+        return self._context.model_kwargs if hasattr(self, "_context") else self._stored_arguments
 
     def _write_again(self) -> None:
         """Features by the weights there are."""
@@ -843,8 +854,9 @@ class Reconstructor(BaseEstimator):
         """Features, anchors and labels as safetensors, the rest as JSON; the model is yours to
         keep.
 
-        A save that is killed leaves what was in the folder before. `notes` (JSON values of your
-        own) are kept with it, in the same breath; `load` gives them back as `notes_`.
+        It is all that `update` needs: 4·N·(d + C + 1) bytes for N nodes, d features and C classes,
+        with a few more for each label. A save that is killed leaves what was in the folder before.
+        `notes` are kept in the same breath; `load` gives them back as `notes_`.
 
         Args:
             folder: where to write.
@@ -876,7 +888,7 @@ class Reconstructor(BaseEstimator):
         if not hasattr(self, "_context"):
             raise ConfigError(
                 "a loaded reconstructor has no graph to choose features for",
-                fix="Call attach(data) first.",
+                fix="Call attach(data) first, or update(data) where it has grown or changed.",
             )
 
     def _check_whole(self) -> None:
@@ -899,7 +911,7 @@ class Reconstructor(BaseEstimator):
             raise DataError(
                 f"the features were made for a graph with x of shape {expected}",
                 got=got,
-                fix="Call fit.",
+                fix="Call update(data) where it has grown, adapt(data) where it is another.",
             )
         self._fingerprint.check(graph)
         return data

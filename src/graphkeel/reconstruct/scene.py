@@ -3,13 +3,11 @@ smoothed and seen from several sides; computed on first use and kept."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
@@ -18,6 +16,7 @@ from graphkeel.graph.features import ReluFeatures, UnitRows, unit_rows
 from graphkeel.graph.propagate.adjacency import normalise
 from graphkeel.graph.propagate.local import pagerank, row_blocks
 from graphkeel.graph.propagate.view import View
+from graphkeel.graph.rows import softmax
 
 Array = NDArray[np.float32]
 
@@ -147,20 +146,3 @@ class Scene:
         links.eliminate_zeros()
         lengths = np.sqrt(np.asarray(links.multiply(links).sum(axis=1)).ravel())
         return sparse.diags(1.0 / np.maximum(lengths, 1e-12)).astype(np.float32) @ links
-
-
-def softmax(z: Any) -> Any:
-    return torch.from_numpy(np.ascontiguousarray(z)).softmax(dim=-1).numpy()
-
-
-def log_softmax(z: Any) -> Any:
-    """Logarithms of the softmax, none below that of 1e-9."""
-    logs = torch.from_numpy(np.ascontiguousarray(z)).log_softmax(dim=-1)
-    return logs.clamp_min_(math.log(1e-9)).numpy()
-
-
-def log_rows(p: Array) -> Array:
-    """Logarithms of rows that are made to sum to one."""
-    floored = np.maximum(p, 1e-9)
-    floored /= floored.sum(axis=-1, keepdims=True)
-    return np.log(floored, out=floored)

@@ -50,9 +50,10 @@ class SteerSettings:
             otherwise stay below `goal`. GCN on words of Photo: 94 % instead of 88 on split 0, 98
             instead of 96 on splits 20 and 21, at twice the passes.
         passes: of the model, forward and backward, that every fit may spend.
-        most_passes: spent where nodes still disagree and further passes win some of them over;
-        large_passes: instead of these on graphs of
-        large: nodes and more, where a pass takes seconds.
+        most_passes: spent where nodes still disagree and further passes win some of them over.
+        work: passes times nodes that both are cut to on large graphs, where a pass takes seconds:
+            200 passes up to 25,000 nodes, 50 at 100,000, but never fewer than
+        fewest_passes: at any size. What they buy can be used: V falls at every step.
         goal: share of nodes, answered as wanted or tied, from which `passes` are enough; 0.99 takes
             85 passes instead of 45 on Computers SGC for 0.3 points, 144 for 75 on chameleon GCN.
         progress: share of nodes that the last `passes` must have won over.
@@ -75,8 +76,8 @@ class SteerSettings:
     least_ridge: float = 1e-4
     passes: int = 20
     most_passes: int = 200
-    large_passes: int = 40
-    large: int = 300_000
+    work: int = 5_000_000
+    fewest_passes: int = 15
     goal: float = 0.98
     progress: float = 0.003
     rank: int = 64
@@ -88,6 +89,12 @@ class SteerSettings:
     first_step: float = 0.01
     tried: int = 6
     searched: int = 50_000
+
+    def at_size(self, n_nodes: int) -> SteerSettings:
+        """With the passes that a graph of so many nodes may spend."""
+        budget = max(self.fewest_passes, self.work // max(1, n_nodes))
+        fewer = min(self.passes, budget), min(self.most_passes, budget)
+        return replace(self, passes=fewer[0], most_passes=fewer[1])
 
 
 @dataclass(frozen=True)
@@ -135,9 +142,7 @@ def steer(
         posterior: class probabilities; a node counts by its wanted class's, shape (N, C).
         propagation: roughly how the model blurs features; steps undo some of that.
     """
-    chosen = settings or SteerSettings()
-    if len(x) >= chosen.large:
-        chosen = replace(chosen, most_passes=min(chosen.most_passes, chosen.large_passes))
+    chosen = (settings or SteerSettings()).at_size(len(x))
     check_finite(x, "features")
     length = typical_length(x)
     loss = _loss(wanted, posterior.to(x), chosen)

@@ -7,17 +7,15 @@ predictions is the fit without them."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from graphkeel.graph.label_sets import LabelSets
 from graphkeel.graph.propagate.view import Layers, Products, View
-from graphkeel.reconstruct.scene import log_softmax, softmax
-
-if TYPE_CHECKING:
-    from graphkeel.reconstruct.evidence import LabelSets
+from graphkeel.graph.rows import log_softmax, softmax
 
 Doubles = NDArray[np.float64]
 
