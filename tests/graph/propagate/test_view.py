@@ -7,9 +7,9 @@ import pytest
 
 from graphkeel.graph import features
 from graphkeel.graph.features import ReluFeatures, UnitRows, unit_rows
-from graphkeel.graph.propagate import local, normalise
+from graphkeel.graph.propagate import local, normalise, view
 from graphkeel.graph.propagate.local import hops_of, pagerank
-from graphkeel.graph.propagate.view import LAST, Layers, Products, View
+from graphkeel.graph.propagate.view import LAST, Layers, Products, View, kept
 
 N = 200
 
@@ -82,3 +82,14 @@ def test_random_features_do_not_depend_on_blocks(monkeypatch) -> None:
     parts = ReluFeatures(rows, 20, 0.5, np.random.default_rng(5))
     np.testing.assert_allclose(parts[np.array([3, 150])], whole[[3, 150]], atol=1e-5)
     np.testing.assert_allclose(np.asarray(parts), whole, atol=1e-5)
+
+
+def test_large_arrays_are_kept_with_sixteen_bits(monkeypatch) -> None:
+    values = np.random.default_rng(6).random((N, 3, 4)).astype(np.float32)
+    assert kept(values) is values
+    monkeypatch.setattr(view, "STREAM", local._Streaming(halved=values.size))
+    halved = kept(values)
+    assert halved.dtype == np.float16
+    found = Layers(halved, lambda z, *_: z + 1e-3)[np.arange(9)]
+    assert found.dtype == np.float32  # and so is all that is computed from them
+    np.testing.assert_allclose(found, values[:9] + 1e-3, atol=1e-3)
