@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 LIGHT  := $(VENV)/.library
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow coverage lint format docs compatibility wheels bench bench-verify bench-certify bench-scale tables tables-gcn tables-plan clean
+.PHONY: setup demo test test-slow coverage lint format docs compatibility wheels bench bench-verify bench-certify bench-size tables tables-gcn tables-plan clean
 
 setup: $(STAMP)
 
@@ -86,8 +86,8 @@ bench-verify: setup
 bench-certify: setup
 	$(BIN)/python benchmarks/bench_certify.py
 
-bench-scale: setup
-	$(BIN)/python benchmarks/bench_scale.py
+bench-size: setup
+	$(BIN)/python benchmarks/bench_size.py
 
 # Every table and figure of the docs, from one store: what is finished there is not computed again. The
 # frozen GCN's table, which takes an hour on two cores by itself, is `make tables-gcn`.

@@ -196,7 +196,7 @@ def collect(memory: Memory, rounds: list[Any]) -> list[dict[str, Any]]:
                     "corners": rule.prior_corners(
                         found.agreement, known.count(settings.trained), settings
                     ),
-                    "evidence": {k: v[scored].astype(float) for k, v in found.evidence.items()},
+                    "evidence": {k: v[scored, -1].astype(float) for k, v in found.evidence.items()},
                     "y": y[scored],
                     "agreement": found.agreement,
                     **{

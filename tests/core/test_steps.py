@@ -72,3 +72,30 @@ def test_callbacks_that_are_none(fitted, callbacks):
     rec, data, _ = fitted
     with pytest.raises(ConfigError, match="callbacks must be a list"):
         gk.Reconstructor(rec.model, callbacks=callbacks).fit(data)
+
+
+def test_a_long_step_says_what_it_is_at(monkeypatch, caplog):
+    """On a terminal and to the logger, without being asked; a short one says nothing."""
+    lines = []
+
+    class Line:
+        def start(self):
+            lines.append("start")
+
+        def update(self, text):
+            lines.append(text)
+
+        def stop(self):
+            lines.append("stop")
+
+    clock = iter([0.0, 9.0, 10.5, 11.0])
+    monkeypatch.setattr(steps.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(steps, "_line", Line)
+    with caplog.at_level(logging.INFO, logger="graphkeel"), steps.step("fit"):
+        for what in ("one", "two", "three"):
+            steps.stage(what)
+    assert lines == ["start", "graphkeel fit: two", "graphkeel fit: three", "stop"]
+    assert [record.getMessage() for record in caplog.records][:2] == ["fit: two", "fit: three"]
+    steps.stage("outside of all steps")
+    assert lines[-1] == "stop"

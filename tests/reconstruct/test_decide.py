@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_graphs import known, rows_of, small_scene
 
+from graphkeel.graph.ridge import RidgeSettings
 from graphkeel.reconstruct.decide import (
     DecideSettings,
     Known,
@@ -23,7 +24,6 @@ from graphkeel.reconstruct.decide import (
 )
 from graphkeel.reconstruct.evidence import EvidenceSettings
 from graphkeel.reconstruct.pool import PoolSettings
-from graphkeel.reconstruct.ridge import RidgeSettings
 from graphkeel.reconstruct.scene import Scene
 
 FIXED = DecideSettings(

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from small_graphs import PATH, rows_of, small_scene
 
+from graphkeel.graph.ridge import RidgeSettings
+from graphkeel.graph.rows import log_rows, softmax
 from graphkeel.reconstruct.evidence import (
     EvidenceSettings,
     LabelSets,
@@ -18,8 +20,7 @@ from graphkeel.reconstruct.evidence import (
     second_evidence,
     tempered,
 )
-from graphkeel.reconstruct.ridge import RidgeSettings
-from graphkeel.reconstruct.scene import Scene, log_rows, softmax
+from graphkeel.reconstruct.scene import Scene
 
 ROOT6 = 6**-0.5
 ONE_STEP = EvidenceSettings(steps=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -322,3 +324,18 @@ def test_the_bound_of_propagation_holds_for_edges_of_one_direction() -> None:
     scale = dense.sum(1) ** -0.5
     matrix = sparse.csr_matrix(scale[:, None] * dense * scale)
     assert propagation_bound(matrix) >= np.linalg.norm(matrix.toarray(), 2) > 1
+
+
+def test_large_graphs_have_fewer_passes() -> None:
+    """What few passes buy can be used: V has fallen, and answers are those of the features."""
+    torch.manual_seed(0)
+    x, wanted = torch.randn(200, 6), torch.randint(0, 3, (200,))
+    weight = torch.randn(6, 3)
+    posterior = torch.nn.functional.one_hot(wanted, 3).float()
+    few = SteerSettings(work=200 * 9, fewest_passes=5, goal=1.1, progress=-1.0)
+    found = steer(lambda a: (a @ weight).tanh(), x, wanted, posterior, few)
+    assert found.passes <= 9
+    assert found.fall[-1] < found.fall[0]
+    assert torch.equal(((found.features @ weight).tanh()).argmax(dim=1), found.answer)
+    more = steer(lambda a: (a @ weight).tanh(), x, wanted, posterior, replace(few, work=200 * 30))
+    assert more.passes > 9

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch_geometric.nn import GCNConv
 
-from graphkeel.core.errors import DataError
+import graphkeel as gk
+from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import Rule, held_away, known_from, written
@@ -148,3 +149,66 @@ def test_edge_weights_are_asked_for_again(data) -> None:
         rec.update(later)
     rec.update(later, edge_weight=torch.cat([weight, torch.rand(80)]))
     assert rec.predict(later).shape == (N + NEW,)
+
+
+# ---- a week later, in a new process
+
+
+@pytest.mark.parametrize("options", [{}, {"labels": "train"}, {"guard": "holdout"}])
+def test_a_loaded_one_follows_its_graph_without_the_graph_of_then(
+    model, data, tmp_path, options
+) -> None:
+    stayed = Reconstructor(model, **options).fit(data)
+    stayed.save(tmp_path)
+    later = grown_graph(data)
+    back = gk.load(tmp_path, model).update(later)
+    stayed.update(later)
+    for name in ("features_", "posterior_", "change_"):
+        assert torch.equal(getattr(back, name), getattr(stayed, name)), name
+    assert back.guard_ == stayed.guard_
+    assert torch.equal(back.predict(later), stayed.predict(later))
+    assert torch.equal(back.suggest(5), stayed.suggest(5))
+    nodes = torch.tensor([N, N + 1])
+    for rec in (back, stayed):
+        rec.feedback(nodes, later.y[nodes])
+    assert torch.equal(back.features_, stayed.features_)
+    assert torch.equal(back.reset().features_, stayed.reset().features_)
+
+
+def test_a_loaded_one_asks_for_what_belongs_to_a_graph(data, tmp_path) -> None:
+    torch.manual_seed(0)
+    conv = GCNConv(8, 3)
+    weight = torch.rand(data.edge_index.shape[1])
+    Reconstructor(conv).fit(data, edge_weight=weight).save(tmp_path)
+    later = grown_graph(data)
+    back = gk.load(tmp_path, conv)
+    with pytest.raises(DataError, match="fitted with edge_weight"):
+        back.update(later)
+    back.update(later, edge_weight=torch.cat([weight, torch.rand(80)]))
+    assert back.predict(later).shape == (N + NEW,)
+
+
+def test_a_grown_graph_is_sent_to_update(model, data, tmp_path) -> None:
+    rec = Reconstructor(model).fit(data)
+    with pytest.raises(DataError, match=r"update\(data\)"):
+        rec.predict(grown_graph(data))
+    with pytest.raises(DataError, match="call update"):
+        rec.predict(shrunk_graph(data))
+    rec.save(tmp_path)
+    with pytest.raises(ConfigError, match=r"update\(data\)"):
+        gk.load(tmp_path, model).suggest(3)
+
+
+def test_what_is_stored_is_as_large_as_it_says(model, data, tmp_path) -> None:
+    Reconstructor(model).fit(data).save(tmp_path)
+    size = sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
+    promised = 4 * N * (data.x.shape[1] + 3 + 1)
+    assert promised <= size <= promised + 60_000  # labels, and JSON
+
+
+def test_evidence_without_a_weight_is_not_computed_again(model, data) -> None:
+    rec = Reconstructor(model).fit(data)
+    used = {name for one in rec._rounds for name, weight in one.weights.items() if weight > 0}
+    assert used < set(rec._rounds[-1].weights)
+    rec.update(data)
+    assert set(rec._decision.evidence) == used

@@ -1,7 +1,8 @@
 """Steps that take time: logged, shown and passed to callbacks. Standard library only at import.
 
 `logging` always hears of a step (logger `graphkeel`, level INFO). Who sets `verbose` sees the same
-lines on stderr, and a progress bar where something takes longer than two seconds."""
+lines on stderr, and a progress bar where something takes longer than two seconds. A step that takes
+longer than ten says what it is at in any case: to `logging`, and on a terminal."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 _LOGGER = logging.getLogger("graphkeel")
 _shown: ContextVar[bool] = ContextVar("graphkeel_shown", default=False)
+_running: ContextVar[_Running | None] = ContextVar("graphkeel_running", default=None)
 _Item = TypeVar("_Item")
 
 
@@ -52,6 +54,55 @@ class Callback(Protocol):
         """Take a step in."""
 
 
+@dataclass
+class _Running:
+    """A step that has not ended, and the line on the terminal that says what it is at."""
+
+    name: str
+    patience: float = 10.0
+    line: Any = None
+
+    def __post_init__(self) -> None:
+        self.start = time.monotonic()
+
+    def at(self, what: str) -> None:
+        if time.monotonic() - self.start < self.patience:
+            return
+        _LOGGER.info("%s: %s", self.name, what)
+        if not sys.stderr.isatty():
+            return
+        if self.line is None:
+            self.line = _line()
+            self.line.start()
+        self.line.update(f"graphkeel {self.name}: {what}")
+
+    def end(self) -> None:
+        if self.line is not None:
+            self.line.stop()
+
+
+def stage(what: str) -> None:
+    """Say what the running step is at; heard of once it has taken ten seconds."""
+    running = _running.get()
+    if running is not None:
+        running.at(what)
+
+
+@contextlib.contextmanager
+def _stages(name: str) -> Iterator[None]:
+    """Stages of this step, as long as it lasts; a step inside another one is a stage of it."""
+    if _running.get() is not None:
+        yield
+        return
+    running = _Running(name)
+    token = _running.set(running)
+    try:
+        yield
+    finally:
+        running.end()
+        _running.reset(token)
+
+
 @contextlib.contextmanager
 def step(
     name: str, callbacks: Sequence[Callback] = (), *, verbose: bool = False
@@ -60,7 +111,7 @@ def step(
 
     Yields a dictionary, to be filled with facts."""
     values: dict[str, Any] = {}
-    with _lines_shown(verbose):
+    with _lines_shown(verbose), _stages(name):
         start = time.perf_counter()
         _LOGGER.debug("%s: begins", name)
         yield values
@@ -135,6 +186,12 @@ def progress(
     finally:
         if bar is not None:
             bar.stop()
+
+
+def _line() -> Any:
+    from rich.console import Console
+
+    return Console(stderr=True).status("")
 
 
 def _bar(what: str, total: int) -> tuple[Any, Any]:

@@ -3,6 +3,7 @@ data."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ from sklearn.decomposition import PCA
 
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.memory import require_memory
+from graphkeel.graph.propagate.local import row_blocks
 
 Dense = NDArray[np.float32]
 Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy ships no types)
@@ -24,9 +26,11 @@ class _Preparation:
 
     Attributes:
         pca: components, the paper's.
+        kept: numbers of random features up to which they are computed only once.
     """
 
     pca: int = 20
+    kept: int = 1 << 24
 
 
 PREPARATION = _Preparation()
@@ -47,17 +51,80 @@ def row_normalise(x: Features) -> Features:
 
 def unit_rows(x: Dense, centred: bool = False) -> Dense:
     """Rows of length one; minus their mean first, if asked for."""
-    moved = x - x.mean(axis=0) if centred else x
-    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
+    return _of_length_one(x - _mean(x) if centred else x)
 
 
-def relu_features(x: Dense, units: int, bias: float, rng: np.random.Generator) -> Dense:
-    """Random ReLU features of standardised columns, rows of length one, shape (N, units)."""
-    spread = np.maximum(x.std(axis=0), 1e-9)
-    weights = rng.standard_normal((x.shape[1], units)).astype(np.float32)
-    offsets = bias * rng.standard_normal(units).astype(np.float32)
-    inputs = ((x - x.mean(axis=0)) / spread) @ (weights / x.shape[1] ** 0.5)
-    return unit_rows(np.maximum(inputs + offsets, 0.0), centred=True)
+class UnitRows:
+    """Rows of length one of several arrays side by side; computed when they are asked for.
+
+    Args:
+        parts: arrays (N, d_k).
+        centred: minus the mean row first.
+    """
+
+    def __init__(self, *parts: Dense, centred: bool = False) -> None:
+        self._parts = [(part, _mean(part) if centred else np.float32(0)) for part in parts]
+        self.shape = (len(parts[0]), sum(part.shape[1] for part in parts))
+
+    def __getitem__(self, rows: Any) -> Dense:
+        return np.concatenate([_of_length_one(x[rows] - m) for x, m in self._parts], axis=1)
+
+
+class ReluFeatures:
+    """Random ReLU features of standardised columns, rows of length one about their mean, shape
+    (N, units); computed when they are asked for.
+
+    Args:
+        x: shape (N, d); all that is asked of it is rows.
+        units: how many.
+        bias: of a unit, in standard deviations of its input.
+        rng: of weights and biases.
+    """
+
+    def __init__(self, x: Any, units: int, bias: float, rng: np.random.Generator) -> None:
+        self._x = x
+        self.shape = (x.shape[0], units)
+        self._blocks = list(row_blocks(x.shape[0]))
+        weights = rng.standard_normal((x.shape[1], units)).astype(np.float32)
+        self._offsets = bias * rng.standard_normal(units).astype(np.float32)
+        self._mean, spread = self._moments(lambda rows: x[rows])
+        scale = x.shape[1] ** 0.5 * np.maximum(spread, 1e-9)
+        self._weights = weights / scale[:, None]
+        self._centre, _ = self._moments(self._raw)
+        self._kept = self.__array__() if x.shape[0] * units <= PREPARATION.kept else None
+
+    def _moments(self, part: Callable[[slice], Dense]) -> tuple[Dense, Dense]:
+        """Mean and standard deviation of each column."""
+        first = part(self._blocks[0]).mean(axis=0)  # near the mean, so squares lose nothing
+        sums = np.zeros((2, len(first)))
+        for rows in self._blocks:
+            away = part(rows).astype(np.float64) - first
+            sums += away.sum(axis=0), (away**2).sum(axis=0)
+        mean, square = sums / max(1, self.shape[0])
+        spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+        return (first + mean).astype(np.float32), spread.astype(np.float32)
+
+    def _raw(self, rows: Any) -> Dense:
+        inputs = (self._x[rows] - self._mean) @ self._weights + self._offsets
+        return np.maximum(inputs, 0.0, out=inputs)
+
+    def __getitem__(self, rows: Any) -> Dense:
+        return self._computed(rows) if self._kept is None else self._kept[rows]
+
+    def _computed(self, rows: Any) -> Dense:
+        return _of_length_one(self._raw(rows) - self._centre)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        found = np.concatenate([self._computed(rows) for rows in self._blocks])
+        return found.astype(dtype or np.float32, copy=False)
+
+
+def _mean(x: Dense) -> Dense:
+    return np.asarray(x.mean(axis=0, dtype=np.float64), dtype=np.float32)
+
+
+def _of_length_one(x: Dense) -> Dense:
+    return np.asarray(x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12))
 
 
 def dense(x: Features) -> Dense:

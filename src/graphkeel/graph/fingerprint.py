@@ -112,7 +112,7 @@ class Fingerprint:
             raise DataError(
                 "this is not the graph that the features were made for",
                 got=difference,
-                fix="Hand over that graph, or call fit on this one.",
+                fix="Hand over that graph, or call update with this one if it is the same, later.",
             )
 
     def to_dict(self) -> dict[str, Any]:

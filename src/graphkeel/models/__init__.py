@@ -1,6 +1,7 @@
 """Frozen models and their heads; reference networks (SGC, GCN, GAT, GraphSAGE, APPNP) and one small
 trainer."""
 
+from graphkeel.models.batched import Batches
 from graphkeel.models.frozen import FrozenModel, ReturnType
 from graphkeel.models.head import Head, extract_head
 from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE
@@ -22,6 +23,7 @@ __all__ = [
     "MODELS",
     "RECIPES",
     "SGC",
+    "Batches",
     "FrozenModel",
     "GraphSAGE",
     "Head",

@@ -125,6 +125,11 @@ def check_scores(scores: Tensor) -> None:
         )
 
 
+def is_plain(value: object) -> bool:
+    """Whether an argument is of no graph, and can be written down."""
+    return value is None or isinstance(value, bool | int | float | str)
+
+
 def arguments_again(before: dict[str, Any], given: dict[str, Any], graph: Any) -> dict[str, Any]:
     """Arguments of the model's forward on the new graph; a tensor of the old one is of no use."""
     arguments = dict(given)
@@ -132,7 +137,7 @@ def arguments_again(before: dict[str, Any], given: dict[str, Any], graph: Any) -
         if name in given:
             continue
         held = getattr(graph, name, None)
-        if callable(value) or isinstance(value, bool | int | float | str) or value is None:
+        if callable(value) or is_plain(value):
             arguments[name] = value
         elif held is not None:
             arguments[name] = held

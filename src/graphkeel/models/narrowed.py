@@ -5,11 +5,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
 
+from graphkeel.core.errors import ModelError
+from graphkeel.graph.propagate.adjacency import normalise_as_given
+from graphkeel.graph.propagate.local import as_tensor
+from graphkeel.models.calling import Style
 from graphkeel.models.frozen import FrozenModel
 
 Forward = Callable[[Tensor], Tensor]
@@ -66,31 +72,57 @@ def _by_weights(
     Where features meet nothing but sums over neighbours before these weights, answers to x Q are
     those to x; whether they are is seen on the same features at other nodes."""
     weights = [weight.detach() for _, weight in _first_weights(frozen.module, x.shape[1])]
-    if frozen.module is not frozen.model or not 0 < 2 * sum(map(len, weights)) < x.shape[1]:
+    if frozen.module is not frozen.model or not 0 < sum(map(len, weights)) < x.shape[1]:
         return None
     basis = torch.linalg.qr(torch.cat(weights).T).Q.to(x)
     other = x.flip(0)
-    try:
-        reads_less = _read_through(frozen.module, basis)
-        kind, graph = frozen.return_type, frozen.calling.graph
-        model = FrozenModel(reads_less, return_type=kind, graph=graph)
-        found = model.logits(other @ basis, edge_index, **kwargs)
-    except Exception:  # the model is not ours, and may raise anything
-        return None
     expected = frozen.logits(other, edge_index, **kwargs)
-    if not torch.allclose(found, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())):
-        return None
+    values = other @ basis
+    del other  # as large as the features
+    kind, graph = frozen.return_type, frozen.calling.graph
+    for read_through in (_by_products, _by_messages):
+        try:
+            copied, edges = read_through(frozen, basis, edge_index, kwargs)
+            model = FrozenModel(copied, return_type=kind, graph=graph)
+            found = model.logits(values, edges, **kwargs)
+        except Exception:  # the model is not ours, and may raise anything
+            continue
+        if torch.allclose(found, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())):
+            forward = partial(model.logits_of_copy, copied, edge_index=edges, **kwargs)
+            return Narrowed(forward, x @ basis, basis, passes=1)
+    return None
 
-    def forward(values: Tensor) -> Tensor:
-        return model.logits_of_copy(reads_less, values, edge_index, **kwargs)
 
-    return Narrowed(forward, x @ basis, basis, passes=1)
+def _by_products(
+    frozen: FrozenModel, basis: Tensor, edge_index: Tensor, kwargs: Mapping[str, Any]
+) -> tuple[nn.Module, Tensor]:
+    """A copy whose layers multiply by the graph's matrix instead of sending a message an edge: a
+    pass takes a third of the time, and no memory for messages.
+
+    Layers that take means become ones that take sums, with a matrix whose rows have sum one."""
+    if kwargs or frozen.calling.signature.style is not Style.TENSORS:
+        raise ModelError("only (x, edge_index) can become (x, matrix)")
+    copied, _ = _by_messages(frozen, basis, edge_index, kwargs)
+    layers = [layer for layer in copied.modules() if isinstance(layer, MessagePassing)]
+    kinds = {layer.aggr for layer in layers}
+    if len(kinds) != 1 or not all(layer.fuse for layer in layers):
+        raise ModelError("the layers send messages that are no products")
+    n_nodes = len(frozen.calling.graph.x)  # type: ignore[union-attr]
+    matrix = normalise_as_given(edge_index.numpy(), n_nodes, "row", loops="as given")
+    if kinds == {"mean"}:
+        for layer in layers:
+            layer.aggr = "sum"
+    else:
+        matrix.data[:] = 1.0
+    return copied, as_tensor(matrix)
 
 
-def _read_through(model: nn.Module, basis: Tensor) -> nn.Module:
+def _by_messages(
+    frozen: FrozenModel, basis: Tensor, edge_index: Tensor, _kwargs: Mapping[str, Any]
+) -> tuple[nn.Module, Tensor]:
     """A copy with W Q in the place of every first weight W; it meets one graph only, so layers
     that can keep its normalisation do."""
-    copied = copy.deepcopy(model).eval().requires_grad_(False)
+    copied = copy.deepcopy(frozen.module).eval().requires_grad_(False)
     for layer in copied.modules():
         if hasattr(layer, "_cached_edge_index"):
             layer.cached = True  # type: ignore[assignment]
@@ -98,7 +130,7 @@ def _read_through(model: nn.Module, basis: Tensor) -> nn.Module:
         owner, _, own = name.rpartition(".")
         narrow = nn.Parameter(weight.detach() @ basis.to(weight), requires_grad=False)
         setattr(copied.get_submodule(owner), own, narrow)
-    return copied
+    return copied, edge_index
 
 
 def _first_weights(model: nn.Module, width: int) -> list[tuple[str, nn.Parameter]]:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import DataError
+from graphkeel.graph.propagate.local import row_blocks
 
 
 def relative_change(features: Tensor, x: Tensor) -> Tensor:
@@ -17,7 +18,24 @@ def relative_change(features: Tensor, x: Tensor) -> Tensor:
     """
     lengths = x.norm(dim=1)
     lengths = torch.where(lengths > 0, lengths, lengths.new_tensor(typical_length(x)))
-    return (features - x).norm(dim=1) / lengths
+    moved = [(features[rows] - x[rows]).norm(dim=1) for rows in row_blocks(len(x))]
+    return torch.cat([*moved, lengths[:0]]) / lengths
+
+
+def moved_along(x: Tensor, moves: Tensor, directions: Tensor) -> Tensor:
+    """x + moves · directionsᵀ, by blocks of rows; rows that do not move are those of x to the bit.
+
+    Args:
+        x: shape (N, d).
+        moves: shape (N, r).
+        directions: shape (d, r).
+    """
+    moved = x.clone()
+    for rows in row_blocks(len(x)):
+        change = moves[rows] @ directions.T
+        is_moved = change.abs().amax(dim=1, keepdim=True) > 0
+        moved[rows] = torch.where(is_moved, x[rows] + change, x[rows])
+    return moved
 
 
 def typical_length(x: Tensor) -> float:

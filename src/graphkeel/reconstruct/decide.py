@@ -8,7 +8,7 @@ many labels there are."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -16,16 +16,20 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.core.steps import stage
+from graphkeel.graph.label_sets import LabelSets
+from graphkeel.graph.propagate.local import row_blocks
+from graphkeel.graph.propagate.view import ALL, LAST, Layers
+from graphkeel.graph.rows import softmax
 from graphkeel.reconstruct.evidence import (
     Array,
     Evidence,
     EvidenceSettings,
-    LabelSets,
     first_evidence,
     second_evidence,
 )
 from graphkeel.reconstruct.pool import Judged, PoolSettings, fit_pool, gram, held_out
-from graphkeel.reconstruct.scene import Scene, softmax
+from graphkeel.reconstruct.scene import Scene
 
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -146,7 +150,7 @@ class Decision:
             (n, C).
         rounds: the pools, one a round.
         agreement: of neighbours beyond chance.
-        evidence: by name, shape (N, C).
+        evidence: by name, shape (N, S, C); that of the last set of labels counts.
     """
 
     scores: Array
@@ -191,24 +195,29 @@ def decide(
     rounds: list[PoolWeights] = []
     held = np.zeros((0, known.n_classes))
 
-    def pool(evidence: Evidence) -> PoolWeights:
+    seen: dict[str, tuple[Array, Array]] = {}
+
+    def look(name: str, source: Layers) -> None:
+        seen[name] = (source[judges, judged_by], source[some, -1])
+
+    def pool() -> PoolWeights:
         nonlocal held
         prior = priors[len(rounds)]
         judged = Judged(
-            _at(evidence, judges, judged_by, known.n_classes),
+            _stacked([one for one, _ in seen.values()], len(judges), known.n_classes),
             classes,
-            np.array([prior.get(name, 0.0) for name in evidence]),
-            gram(_at(evidence, some, -1, known.n_classes)),
+            np.array([prior.get(name, 0.0) for name in seen]),
+            gram(_stacked([one for _, one in seen.values()], len(some), known.n_classes)),
             parts,
         )
         weights, offsets = fit_pool(judged, settings.pool)
-        rounds.append(PoolWeights(dict(zip(evidence, weights.tolist(), strict=True)), offsets))
+        rounds.append(PoolWeights(dict(zip(seen, weights.tolist(), strict=True)), offsets))
         if len(rounds) == len(priors):
             held = held_out(judged, settings.pool)
         return rounds[-1]
 
-    scores, found = _rounds(scene, labels, settings, pool, frozenset(without))
-    decided = scores[:, -1]
+    left_out = frozenset(without)
+    decided, found = _rounds(scene, labels, settings, pool, look, lambda _: left_out)
     if balanced:
         shift = -np.log(softmax(decided).mean(axis=0, dtype=np.float64))
         decided, held = decided + shift.astype(np.float32), held + shift
@@ -218,7 +227,7 @@ def decide(
         held=held.astype(np.float32),
         rounds=tuple(rounds),
         agreement=agreement,
-        evidence={name: values[:, -1] for name, values in found.items()},
+        evidence=found,
     )
 
 
@@ -232,52 +241,79 @@ def decide_again(
     labels, _ = known.sets(1, 0)
     labels = replace(labels, used=labels.used[-1:])  # all that serve
     coming = iter(rounds)
-    scores, found = _rounds(scene, labels, settings, lambda _: next(coming), frozenset())
+    unused = [_without_weight(rounds[turn:]) for turn in range(len(rounds))]
+    scores, found = _rounds(
+        scene, labels, settings, lambda: next(coming), lambda *_: None, unused.__getitem__
+    )
     return Decision(
-        scores=scores[:, -1],
+        scores=scores,
         held=np.zeros((0, known.n_classes), np.float32),
         rounds=tuple(rounds),
         agreement=neighbour_agreement(scene, known, settings.seen_edges),
-        evidence={name: values[:, -1] for name, values in found.items()},
+        evidence=found,
     )
+
+
+def _without_weight(rounds: Sequence[PoolWeights]) -> set[str]:
+    """Sources that no round uses."""
+    return {name for name in rounds[-1].weights if not any(one.weights.get(name) for one in rounds)}
 
 
 def _rounds(
     scene: Scene,
     labels: LabelSets,
     settings: DecideSettings,
-    pool: Callable[[Evidence], PoolWeights],
-    without: frozenset[str],
+    pool: Callable[[], PoolWeights],
+    look: Callable[[str, Layers], None],
+    without: Callable[[int], Container[str]],
 ) -> tuple[Array, Evidence]:
-    """Scores of every node for every set of labels, and the evidence they are made of."""
+    """Scores of every node by all labels that serve, and the evidence they are made of.
+
+    Of the sets of labels that leave some out, the last round needs what `look` sees, no more."""
     found: Evidence = {}
     scores = np.zeros(0, np.float32)
-    for turn in range(len(_stored_prior())):
+    last = len(_stored_prior()) - 1
+    for turn in range(last + 1):
+        if turn == last:
+            for source in found.values():
+                source.keep_last()
         if turn == 0:
-            more = first_evidence(scene, labels, settings.evidence)
+            more = first_evidence(scene, labels, settings.evidence, without(turn))
         else:
-            more = second_evidence(scene, labels, softmax(scores), settings.evidence)
-        found |= {name: values for name, values in more if name not in without}
-        chosen = pool(found)
-        weights = np.array([chosen.weights.get(name, 0.0) for name in found])
-        start = np.zeros((scene.n_nodes, len(labels.used), labels.n_classes), np.float32)
-        scores = pooled(found, weights, chosen.offsets, start)
-    return scores, found
+            soften(scores)
+            more = second_evidence(scene, labels, scores, settings.evidence, without(turn))
+        for name, source in more:
+            stage(f"deciding, round {turn + 1} of {last + 1}: {name}")
+            look(name, source)
+            if turn == last:
+                source.keep_last()
+            found[name] = source
+        sets = LAST if turn == last else ALL
+        scores = np.zeros((scene.n_nodes, len(labels.used[sets]), labels.n_classes), np.float32)
+        add_pooled(scores, found, pool(), sets)
+    return scores[:, -1], found
 
 
-def _at(evidence: Evidence, nodes: Ints, layers: Ints | int, n_classes: int) -> Doubles:
+def _stacked(rows: list[Array], n_nodes: int, n_classes: int) -> Doubles:
     """All sources at some nodes, shape (K, n, C); K may be 0."""
-    rows = [values[nodes, layers] for values in evidence.values()]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(nodes), n_classes)
+    return np.array(rows, dtype=np.float64).reshape(len(rows), n_nodes, n_classes)
 
 
-def pooled(evidence: Evidence, weights: Doubles, offsets: Doubles, start: Array) -> Array:
-    """start + Σ_k w_k·e_k + b, shape (N, S, C)."""
-    total = start
-    for weight, values in zip(weights, evidence.values(), strict=True):
-        if weight > 0:
-            total = total + np.float32(weight) * values
-    return total + offsets.astype(np.float32)
+def soften(scores: Array) -> None:
+    """Scores become probabilities, in place."""
+    for rows in row_blocks(len(scores)):
+        scores[rows] = softmax(scores[rows])
+
+
+def add_pooled(scores: Array, evidence: Evidence, chosen: PoolWeights, sets: slice) -> None:
+    """Σ_k w_k·e_k + b is added to scores (N, S, C), by blocks of rows."""
+    for rows in row_blocks(len(scores)):
+        part = scores[rows]
+        for name, source in evidence.items():
+            weight = chosen.weights.get(name, 0.0)
+            if weight > 0:
+                part += np.float32(weight) * source[rows, sets]
+        part += chosen.offsets.astype(np.float32)
 
 
 def neighbour_agreement(scene: Scene, known: Known, seen_edges: int) -> float:

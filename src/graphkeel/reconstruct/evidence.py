@@ -1,24 +1,28 @@
 """Evidence for each class at each node: pure functions of the scene and the labels.
 
-Every piece of evidence is an array of log-probabilities, shape (N, S, C): one layer for each of S
-sets of labels that are left out or used together (cross-fitting), all of them computed at once. It
-is made of products with Ŝ, sums over members, and functions of a row; so its cost is linear in the
-edges, whatever the model is."""
+Every piece of evidence is log-probabilities, shape (N, S, C): one layer for each of S sets of
+labels that are left out or used together (cross-fitting). It is made of products with Ŝ, for all
+sets at once, sums over members, and functions of a row, computed where they are asked for: so its
+cost is linear in the edges, whatever the model is, and only what was spread is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.reconstruct.ridge import RidgeSettings, ridge_probe, soft_ridge
-from graphkeel.reconstruct.scene import Scene, log_rows, softmax
+from graphkeel.graph.label_sets import LabelSets
+from graphkeel.graph.propagate.view import Layers, Products, View, kept
+from graphkeel.graph.ridge import RidgeSettings, ridge_probe, soft_ridge
+from graphkeel.graph.rows import log_rows, log_softmax, softmax
+from graphkeel.reconstruct.scene import Scene
 
 Array = NDArray[np.float32]
-Evidence = dict[str, Array]
+Evidence = dict[str, Layers]
 
 
 @dataclass(frozen=True)
@@ -46,104 +50,118 @@ class EvidenceSettings:
     ridge: RidgeSettings = field(default_factory=RidgeSettings)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelSets:
-    """Known labels, and which of them each of S sets may use.
-
-    Attributes:
-        nodes: int64, shape (L,).
-        classes: int64, shape (L,).
-        used: bool, shape (S, L).
-        n_classes: C.
-    """
-
-    nodes: NDArray[np.int64]
-    classes: NDArray[np.int64]
-    used: NDArray[np.bool_]
-    n_classes: int
-
-    def members(self) -> Array:
-        """One-hot labels, zero where a set may not use them, shape (S, L, C)."""
-        one_hot = np.eye(self.n_classes, dtype=np.float32)[self.classes]
-        return self.used[:, :, None] * one_hot
-
-    def written_on(self, values: Array) -> Array:
-        """A copy of values (N, S, C) whose labelled rows say what is known to each set."""
-        known = np.swapaxes(self.members(), 0, 1)
-        changed = values.copy()
-        rows = changed[self.nodes]
-        changed[self.nodes] = np.where(self.used.T[:, :, None], known, rows)
-        return changed
-
-    def on_graph(self, n_nodes: int) -> Array:
-        """The known labels as a function on the graph, zero elsewhere, shape (N, S, C)."""
-        return self.written_on(np.zeros((n_nodes, len(self.used), self.n_classes), np.float32))
-
-
-def first_evidence(scene: Scene, labels: LabelSets, settings: EvidenceSettings) -> Iterator[Any]:
-    """Names and evidence from the model, the graph and the labels."""
+def first_evidence(
+    scene: Scene,
+    labels: LabelSets,
+    settings: EvidenceSettings,
+    without: Container[str] = (),
+) -> Iterator[tuple[str, Layers]]:
+    """Names and evidence from the model, the graph and the labels; what is left out costs
+    nothing."""
     n_sets = len(labels.used)
-    yield "model", _alike(log_rows(scene.beliefs), n_sets)
-    yield "model~", _alike(log_rows(scene.smoothed_beliefs), n_sets)
+    if "model" not in without:
+        yield "model", _alike(log_rows(scene.beliefs), n_sets)
+    if "model~" not in without:
+        yield "model~", _alike(log_rows(scene.smoothed_beliefs), n_sets)
     if not len(labels.nodes):
         return
     members = labels.members()
     present = np.asarray(members.any(axis=1))
-    for name, values in _from_labels(scene, labels, members, settings):
-        yield name, _among_labelled(values, present, scene.smoothed_beliefs)
+    for name, make in _from_labels(scene, labels, members, settings):
+        if name not in without:
+            yield name, _among_labelled(make(), present, scene.smoothed_beliefs)
 
 
 def _from_labels(
     scene: Scene, labels: LabelSets, members: Array, settings: EvidenceSettings
-) -> Iterator[Any]:
-    near = scene.spread(labels.on_graph(scene.n_nodes), settings.steps)
-    yield "labels", log_rows(near + settings.floor)
-    yield "labels=", log_rows(same_sizes(near) + settings.floor)
+) -> Iterator[tuple[str, Callable[[], Layers]]]:
+    """Names, and functions that compute the evidence."""
+    near = cache(lambda: _walked(scene, labels.on_graph(scene.n_nodes), settings))
+    yield "labels", lambda: _floored(near(), settings.floor)
+    yield "labels=", lambda: same_sizes(near(), settings.floor)
     x = scene.smoothed_directions
-    yield "means~", nearest_mean(x, x[labels.nodes], members, settings.sharpness)
-    yield from _probes(scene, labels, settings)
+    yield "means~", lambda: nearest_mean(x, x[labels.nodes], members, settings.sharpness)
+    for name, views in scene.views.items():
+        probe = partial(ridge_probe, views, labels, settings.ridge)
+        if name == "hops":
+            yield "hops~", partial(_smoothed, scene, probe)
+        else:
+            yield name, partial(_logs, probe)
 
 
-def _among_labelled(values: Array, present: NDArray[np.bool_], model: Array) -> Array:
+def _logs(probabilities: Callable[[], Any]) -> Layers:
+    return Layers(probabilities(), lambda p, *_: log_rows(p))
+
+
+def _smoothed(scene: Scene, probabilities: Callable[[], Layers]) -> Layers:
+    """Logarithms of probabilities that are smoothed over the graph."""
+    return _logs(lambda: kept(scene.spread(probabilities().written(), over=True)))
+
+
+def _among_labelled(values: Layers, present: NDArray[np.bool_], model: Array) -> Layers:
     """Evidence of labels among the classes that have any (S, C); of the others only the model
     knows."""
-    partial = ~present.all(axis=1)
-    if not partial.any():
+    if present.all():
         return values
-    others = model[:, None, :] * ~present[partial]
-    own = np.exp(values[:, partial]) * present[partial]
-    left = 1.0 - others.sum(axis=2, keepdims=True)
-    known = own / np.maximum(own.sum(axis=2, keepdims=True), 1e-30)
-    joined = values.copy()
-    joined[:, partial] = log_rows(others + left * known)
-    return joined
+
+    def joined(found: Array, nodes: Any, sets: slice) -> Array:
+        partial = ~present[sets].all(axis=1)
+        some = present[sets][partial]
+        others = model[nodes][:, None, :] * ~some
+        own = np.exp(found[:, partial]) * some
+        left = 1.0 - others.sum(axis=2, keepdims=True)
+        known = own / np.maximum(own.sum(axis=2, keepdims=True), 1e-30)
+        found = found.copy()
+        found[:, partial] = log_rows(others + left * known)
+        return found
+
+    return Layers(values, joined)
 
 
 def second_evidence(
-    scene: Scene, labels: LabelSets, posterior: Array, settings: EvidenceSettings
-) -> Iterator[Any]:
+    scene: Scene,
+    labels: LabelSets,
+    posterior: Array,
+    settings: EvidenceSettings,
+    without: Container[str] = (),
+) -> Iterator[tuple[str, Layers]]:
     """Names and evidence from the pooled answer: as soft members, and as pseudo-labels.
 
     Each piece is made as sure as it agrees with that answer: features that say little of the
     classes on this graph thereby say little in the next round, too, with no label needed."""
-    for name, values in _from_answer(scene, labels, posterior, settings):
-        yield name, tempered(values, posterior, settings)
+    for name, make in _from_answer(scene, labels, posterior, settings):
+        if name not in without:
+            yield name, tempered(make(), posterior, settings)
 
 
 def _from_answer(
     scene: Scene, labels: LabelSets, posterior: Array, settings: EvidenceSettings
-) -> Iterator[Any]:
-    sharp = posterior**2
-    soft = labels.written_on(sharp / sharp.sum(axis=2, keepdims=True))
-    own, hops = (_soft_probe(units, labels, soft, settings) for units in scene.relu_units)
-    yield "soft own", own
-    yield "soft hops~", log_rows(scene.spread(np.exp(hops)))
+) -> Iterator[tuple[str, Callable[[], Layers]]]:
+    """Names, and functions that compute the evidence."""
+    soft = labels.soft(posterior)
+    own, hops = scene.relu_units
+    yield "soft own", lambda: _soft_probe(own, labels, soft, settings)
+    yield "soft hops~", lambda: _diffused(scene, _soft_probe(hops, labels, soft, settings))
     x = scene.smoothed_directions
-    means = nearest_mean(x, x, np.swapaxes(soft, 0, 1), settings.sharpness)
-    yield "soft means~", log_rows(scene.spread(np.exp(means)))
-    yield "soft labels", log_rows(scene.spread(soft, settings.steps) + settings.floor)
-    surest = scene.spread(pseudo_labels(labels, posterior, settings), settings.steps)
-    yield "pseudo-labels=", log_rows(same_sizes(surest) + settings.floor)
+    members = np.swapaxes(soft, 0, 1)
+    yield "soft means~", lambda: _diffused(scene, nearest_mean(x, x, members, settings.sharpness))
+    yield "soft labels", lambda: _floored(_walked(scene, soft, settings), settings.floor)
+    soft = members = np.zeros(0, np.float32)  # nothing below needs them
+    surest = pseudo_labels(labels, posterior, settings)
+    yield "pseudo-labels=", lambda: same_sizes(_walked(scene, surest, settings), settings.floor)
+
+
+def _walked(scene: Scene, values: Array, settings: EvidenceSettings) -> Array:
+    """Values spread as labels are, written over them."""
+    return kept(scene.spread(values, settings.steps, over=True))
+
+
+def _floored(near: Array, floor: float) -> Layers:
+    return Layers(near, lambda z, *_: log_rows(z + floor))
+
+
+def _diffused(scene: Scene, logs: Layers) -> Layers:
+    return _smoothed(scene, lambda: Layers(logs, lambda z, *_: np.exp(z)))
 
 
 def pseudo_labels(labels: LabelSets, posterior: Array, settings: EvidenceSettings) -> Array:
@@ -163,10 +181,10 @@ def pseudo_labels(labels: LabelSets, posterior: Array, settings: EvidenceSetting
     return labels.written_on(found)
 
 
-def tempered(values: Array, posterior: Array, settings: EvidenceSettings) -> Array:
+def tempered(values: Any, posterior: Array, settings: EvidenceSettings) -> Layers:
     """Log-probabilities times the t ≥ 0 with the least cross-entropy to the posterior, rows made to
     sum to one again; t is found by Newton's method on evenly spaced nodes, one for each set."""
-    some = slice(None, None, max(1, len(values) // settings.compared))
+    some = slice(None, None, max(1, len(posterior) // settings.compared))
     e: Any = values[some].astype(np.float64)
     p = posterior[some]
     wanted = (p * e).sum(axis=2)
@@ -177,52 +195,47 @@ def tempered(values: Array, posterior: Array, settings: EvidenceSettings) -> Arr
         slope = (mean - wanted).mean(axis=0)
         bend = ((q * e**2).sum(axis=2) - mean**2).mean(axis=0)
         t = np.clip(t - slope / np.maximum(bend, 1e-6), t / 4, 4 * t)
-    return log_rows(softmax(t.astype(np.float32)[:, None] * values))
+    factor = t.astype(np.float32)[:, None]
+    return Layers(values, lambda z, _, sets: log_softmax(factor[sets] * z))
 
 
-def _alike(values: Array, n_sets: int) -> Array:
+def _alike(values: Array, n_sets: int) -> Layers:
     """One array for every set of labels, without a copy."""
-    return np.broadcast_to(values[:, None, :], (len(values), n_sets, values.shape[1]))
+    shape = (len(values), n_sets, values.shape[1])
+    return Layers(np.broadcast_to(values[:, None, :], shape))
 
 
-def same_sizes(near: Array) -> Array:
-    """Spread labels (N, S, C), scaled so that all classes have one size."""
-    sizes = near.sum(axis=0)
-    return near * (sizes.mean(axis=1, keepdims=True) / (sizes + 1e-9))
+def same_sizes(near: Array, floor: float) -> Layers:
+    """Spread labels (N, S, C), scaled so that all classes have one size; log-probabilities."""
+    sizes = near.sum(axis=0, dtype=np.float32)
+    scale = sizes.mean(axis=1, keepdims=True) / (sizes + 1e-9)
+    return Layers(near, lambda z, _, sets: log_rows(z * scale[sets] + floor))
 
 
-def _soft_probe(units: Array, labels: LabelSets, soft: Array, settings: EvidenceSettings) -> Array:
+def _soft_probe(units: Any, labels: LabelSets, soft: Array, settings: EvidenceSettings) -> Layers:
     """Regression of the pooled answer on random ReLU features, at labels and some other nodes."""
     sample = settings.ridge.sample
-    others = np.random.default_rng(0).permutation(len(units))[:sample]
+    others = np.random.default_rng(0).permutation(len(soft))[:sample]
     nodes = np.union1d(labels.nodes[:sample], others)
     fitted = soft_ridge(units, nodes, soft[nodes], settings.ridge.soft)
-    return log_rows(softmax(settings.sharpness * fitted))
+    return Layers(fitted, lambda z, *_: log_softmax(settings.sharpness * z))
 
 
-def nearest_mean(x: Array, rows: Array, members: Array, sharpness: float) -> Array:
+def nearest_mean(x: Array, rows: Array, members: Array, sharpness: float) -> Layers:
     """Distance to the mean of each class's members; log-probabilities, shape (N, S, C)."""
     mass = members.sum(axis=1) + 1.0  # one more member at the centre of all nodes
-    means = np.einsum("slc,lk->sck", members, rows, optimize=True) / mass[:, :, None]
-    size = (x**2).sum(axis=1)[:, None, None]
-    cross = _affine(x, [-2 * m.T for m in means], [(m**2).sum(axis=1) for m in means])
-    distance = size + cross
-    scale = np.maximum(distance.mean(axis=(0, 2), keepdims=True), 1e-9)
-    return log_rows(softmax(-sharpness * distance / scale))
+    flat = np.swapaxes(members, 0, 1).reshape(len(rows), -1)
+    means = (flat.T @ rows).reshape(*mass.shape, -1) / mass[:, :, None]
+    offsets = (means**2).sum(axis=2)
+    cross = Products([View(x)], [np.moveaxis(-2 * means, 2, 0)], offsets)
+    # of the mean distance, the mean over nodes is known without a look at each
+    size = float((x**2).sum(dtype=np.float64)) / len(x)
+    centre = x.mean(axis=0, dtype=np.float64)
+    scale = size + (offsets - 2 * means @ centre).mean(axis=1)
+    sharp = (sharpness / np.maximum(scale, 1e-9)).astype(np.float32)[:, None]
 
+    def logs(values: Array, nodes: Any, sets: slice) -> Array:
+        distance = (x[nodes] ** 2).sum(axis=1)[:, None, None] + values
+        return log_softmax(-sharp[sets] * distance)
 
-def _affine(x: Array, slopes: list[Any], offsets: list[Any]) -> Array:
-    """x @ slope + offset for each set, in one product, shape (N, S, C)."""
-    joined = np.concatenate(slopes, axis=1).astype(np.float32)
-    values = x @ joined + np.concatenate(offsets).astype(np.float32)
-    return values.reshape(len(x), len(slopes), -1)
-
-
-def _probes(scene: Scene, labels: LabelSets, settings: EvidenceSettings) -> Iterator[Any]:
-    """Ridge regressions: on own features, on neighbours' (then smoothed), and with links."""
-    for name, views in scene.views.items():
-        found = ridge_probe(views, labels, settings.ridge)
-        if name == "hops":
-            yield "hops~", log_rows(scene.spread(found))
-        else:
-            yield name, log_rows(found)
+    return Layers(cross, logs)

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.graph.labels import checked_node
+from graphkeel.graph.propagate.local import row_blocks
+from graphkeel.graph.propagate.view import Layers
 from graphkeel.reconstruct.decide import Decision, Known
 from graphkeel.reconstruct.scene import Scene
 
@@ -132,11 +134,13 @@ def kind_of(name: str) -> str:
 def sources_of(decision: Decision) -> tuple[Source, ...]:
     """All sources with a weight, the largest share first."""
     first, second = _two_likeliest(decision.scores)
-    rows = np.arange(len(first))
-    parts = {
-        name: weight * float((values[rows, first] - values[rows, second]).mean())
-        for name, weight, values in _weighted(decision)
-    }
+    parts = {name: 0.0 for name, *_ in _weighted(decision)}
+    for rows in row_blocks(len(first)):
+        span = np.arange(rows.stop - rows.start)
+        for name, weight, source in _weighted(decision):
+            values = source[rows, -1]
+            margin = values[span, first[rows]] - values[span, second[rows]]
+            parts[name] += weight * float(margin.sum(dtype=np.float64)) / len(first)
     total = sum(max(0.0, part) for part in parts.values()) or 1.0
     found = [
         Source(name, kind_of(name), decision.weights[name], max(0.0, part) / total)
@@ -151,12 +155,11 @@ def explain_node(
     """Why a node is answered as it is."""
     node = checked_node(node, scene.n_nodes)
     (first,), (second,) = _two_likeliest(decision.scores[node : node + 1])
-    terms = [
-        Term(
-            name, kind_of(name), weight, weight * float(values[node, first] - values[node, second])
-        )
-        for name, weight, values in _weighted(decision)
-    ]
+    terms = []
+    for name, weight, source in _weighted(decision):
+        (values,) = source[[node], -1]
+        margin = weight * float(values[first] - values[second])
+        terms.append(Term(name, kind_of(name), weight, margin))
     labels = dict(zip(known.nodes.tolist(), known.classes.tolist(), strict=True))
     decided = decision.scores.argmax(axis=1)
     scores = decision.scores[node]
@@ -178,7 +181,7 @@ def explain_node(
     )
 
 
-def _weighted(decision: Decision) -> list[tuple[str, float, NDArray[np.float32]]]:
+def _weighted(decision: Decision) -> list[tuple[str, float, Layers]]:
     return [(k, w, decision.evidence[k]) for k, w in decision.weights.items() if w > 0.0]
 
 

@@ -31,6 +31,7 @@ from graphkeel.graph.labels import Ids, Labels, checked_labels, known_labels, wa
 from graphkeel.graph.node_graph import check_graph, check_grown, check_width, node_graph
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.suggest import suggested_nodes
+from graphkeel.models.batched import AskedInBatches, Inference
 from graphkeel.models.binding import arguments_again, bind, check_scores, first_scores
 from graphkeel.models.frozen import FrozenModel, Scores, check_same_weights
 from graphkeel.models.linear_map import LinearMap
@@ -96,6 +97,9 @@ class Reconstructor(BaseEstimator):
         class_weight: None, or `balanced`: every class counts alike, however large.
         risk: the probability of harm up to which a change is kept; 0.5 keeps what is more likely
             better than worse, 1 all.
+        inference: None, or how all nodes are asked where the whole graph is too much for one call:
+            a function `(model, x, edge_index) -> scores`, such as `graphkeel.models.Batches(2)`.
+            Gradients then come from the receptive fields of nodes that need a change.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
         seed: of everything random.
@@ -134,6 +138,7 @@ class Reconstructor(BaseEstimator):
         guard: GuardName = "cross-fit",
         class_weight: ClassWeight = None,
         risk: float = 0.5,
+        inference: Inference | None = None,
         return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
         verbose: bool = False,
@@ -147,6 +152,7 @@ class Reconstructor(BaseEstimator):
         self.guard = guard
         self.class_weight = class_weight
         self.risk = risk
+        self.inference = inference
         self.return_type = return_type
         self.seed = seed
         self.verbose = verbose
@@ -179,12 +185,20 @@ class Reconstructor(BaseEstimator):
         settings = f"method={self.method!r}, controller={self.controller!r}"
         return f"Reconstructor({name}, {settings}: {state})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the decision's evidence, which is computed again when it is asked for."""
+        state = dict(super().__getstate__())
+        if "_decision" in state:
+            state["_decision"] = None
+        return state
+
     notes_: dict[str, Any]
     labels_: Labels
     evidence_: tuple[Source, ...]
     certificate_: dict[str, Any] | None
     states_: dict[str, Tensor] | None
     n_features_in_: int
+    _stored_arguments: dict[str, Any]  # of the forward, of a loaded one
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
     _fitted_profile: Profile | None = None  # of the graph that was last decided on
 
@@ -442,8 +456,7 @@ class Reconstructor(BaseEstimator):
         graph = node_graph(data)
         check_graph(graph)
         check_grown(self.features_, graph.x)
-        before = self._context.model_kwargs if hasattr(self, "_context") else {}
-        arguments = arguments_again(before, model_kwargs, graph)
+        arguments = arguments_again(self._arguments(), model_kwargs, graph)
         with self._step("update") as facts:
             self._profile()  # what later graphs are compared with stays the fitted one
             bare = copy.copy(graph)
@@ -462,6 +475,10 @@ class Reconstructor(BaseEstimator):
                 self._write_again()
             facts["nodes"] = len(self.features_)
         return self
+
+    def _arguments(self) -> dict[str, Any]:
+        """Of the model's forward on the graph there was."""
+        return self._context.model_kwargs if hasattr(self, "_context") else self._stored_arguments
 
     def _write_again(self) -> None:
         """Features by the weights there are."""
@@ -842,8 +859,9 @@ class Reconstructor(BaseEstimator):
         """Features, anchors and labels as safetensors, the rest as JSON; the model is yours to
         keep.
 
-        A save that is killed leaves what was in the folder before. `notes` (JSON values of your
-        own) are kept with it, in the same breath; `load` gives them back as `notes_`.
+        It is all that `update` needs: 4·N·(d + C + 1) bytes for N nodes, d features and C classes,
+        with a few more for each label. A save that is killed leaves what was in the folder before.
+        `notes` are kept in the same breath; `load` gives them back as `notes_`.
 
         Args:
             folder: where to write.
@@ -858,8 +876,13 @@ class Reconstructor(BaseEstimator):
     # ---- checks
 
     def _bind(self, data: Data, model_kwargs: dict[str, Any]) -> tuple[FrozenModel, dict[str, Any]]:
-        model: Any = self.model
-        return bind(model, data, model_kwargs, return_type=self.return_type)
+        return bind(self._asked_model(), data, model_kwargs, return_type=self.return_type)
+
+    def _asked_model(self) -> Any:
+        """The model, or what asks it in batches."""
+        if self.inference is None or self.model is None:
+            return self.model
+        return AskedInBatches(self.model, self.inference)  # type: ignore[arg-type]
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -870,7 +893,7 @@ class Reconstructor(BaseEstimator):
         if not hasattr(self, "_context"):
             raise ConfigError(
                 "a loaded reconstructor has no graph to choose features for",
-                fix="Call attach(data) first.",
+                fix="Call attach(data) first, or update(data) where it has grown or changed.",
             )
 
     def _check_whole(self) -> None:
@@ -893,7 +916,7 @@ class Reconstructor(BaseEstimator):
             raise DataError(
                 f"the features were made for a graph with x of shape {expected}",
                 got=got,
-                fix="Call fit.",
+                fix="Call update(data) where it has grown, adapt(data) where it is another.",
             )
         self._fingerprint.check(graph)
         return data
@@ -901,11 +924,16 @@ class Reconstructor(BaseEstimator):
     def _check_same_model(self) -> None:
         """Refuse a model with other weights than the one that was fitted."""
         if self.model is not None and not hasattr(self, "_context"):
-            check_same_weights(self.model, self._weight_digests)  # a fitted one does at every call
+            check_same_weights(
+                self._asked_model(), self._weight_digests
+            )  # a fitted one does at every call
 
 
 def load_reconstructor(
-    folder: str | Path, model: nn.Module | Scores | None = None
+    folder: str | Path,
+    model: nn.Module | Scores | None = None,
+    *,
+    inference: Inference | None = None,
 ) -> Reconstructor:
     """A reconstructor from `save`: it transforms at once; with the model it predicts and, after
     `attach`, learns on.
@@ -913,10 +941,11 @@ def load_reconstructor(
     Args:
         folder: what `save` wrote.
         model: the trained model, needed to predict.
+        inference: as it was fitted with.
     """
     tensors, facts = FOLDER.load(Path(folder))
     try:
-        rec = Reconstructor(model, **facts["parameters"])
+        rec = Reconstructor(model, inference=inference, **facts["parameters"])
         restore(rec, tensors, facts)
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise DataError(
@@ -930,7 +959,7 @@ def _check_room(task: GraphTask) -> None:
     """A few copies of the features, and evidence for six sets of labels."""
     n, d = task.n_nodes, task.n_features
     require_memory(
-        4 * n * (4 * d + 6 * min(d, 64) + 170 * task.n_classes),
+        4 * n * (4 * d + 6 * min(d, 64) + 70 * task.n_classes),
         f"reconstructing a {n} × {d} feature matrix",
         "Reduce the features by PCA, or take a smaller graph.",
     )

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
-from graphkeel.graph.features import relu_features, unit_rows
+from graphkeel.graph.features import ReluFeatures, UnitRows, unit_rows
 from graphkeel.graph.propagate.adjacency import normalise
-from graphkeel.graph.propagate.local import hops_of
-from graphkeel.graph.propagate.view import View
+from graphkeel.graph.propagate.local import hops_of, pagerank, row_blocks
+from graphkeel.graph.propagate.view import View, kept
+from graphkeel.graph.rows import softmax
 
 Array = NDArray[np.float32]
 
@@ -25,7 +27,8 @@ class SceneSettings:
     teleport: share of a random walk that returns to where it began.
     steps: of the walk that smooths features and answers.
     wide: features beyond which they are reduced for covariances, to
-    narrow: principal components; no more than `wide` of them see random ReLU units instead of a
+    narrow: principal components, found on about
+    sample: evenly spaced nodes; no more than `wide` features see random ReLU units instead of a
         linear probe of labels. Probes of the pooled answer always do.
     units: of a probe on own features; twice as many with those of neighbours.
     bias: of a unit, in standard deviations of its input.
@@ -35,6 +38,7 @@ class SceneSettings:
     steps: int = 10
     wide: int = 64
     narrow: int = 32
+    sample: int = 50_000
     units: int = 256
     bias: float = 0.5
 
@@ -65,11 +69,14 @@ class Scene:
         self.settings = settings
         self.matrix = normalise(edge_index, len(x))
 
-    def spread(self, values: Array, steps: int | None = None) -> Array:
-        """Personalised PageRank of values (N, …), cut off after some steps."""
+    def spread(self, values: Array, steps: int | None = None, *, over: bool = False) -> Array:
+        """Personalised PageRank of values (N, …), cut off after some steps; written over them, if
+        that is allowed."""
         flat = np.ascontiguousarray(values.reshape(self.n_nodes, -1), dtype=np.float32)
         steps = self.settings.steps if steps is None else steps
-        return hops_of(self.matrix, flat, steps, self.settings.teleport).reshape(values.shape)
+        out = flat if over else None
+        found = pagerank(self.matrix, flat, steps, self.settings.teleport, out)
+        return found.reshape(values.shape)
 
     @cached_property
     def beliefs(self) -> Array:
@@ -84,10 +91,12 @@ class Scene:
         """The features, or their principal components where there are many."""
         if not self.is_wide:
             return self.x
-        centred = self.x - self.x.mean(axis=0)
-        n_kept = min(self.settings.narrow, *self.x.shape)
-        _, _, directions = randomized_svd(centred, n_kept, n_iter=2, random_state=self.seed)
-        return centred @ directions.T
+        mean = self.x.mean(axis=0)
+        some = self.x[:: max(1, self.n_nodes // self.settings.sample)] - mean
+        n_kept = min(self.settings.narrow, *some.shape)
+        _, _, directions = randomized_svd(some, n_kept, n_iter=2, random_state=self.seed)
+        blocks = row_blocks(self.n_nodes)
+        return kept(np.concatenate([(self.x[rows] - mean) @ directions.T for rows in blocks]))
 
     @property
     def is_wide(self) -> bool:
@@ -95,11 +104,11 @@ class Scene:
 
     @cached_property
     def smoothed(self) -> Array:
-        return self.spread(self.reduced)
+        return kept(self.spread(self.reduced))
 
     @cached_property
     def smoothed_directions(self) -> Array:
-        return unit_rows(self.smoothed, centred=True)
+        return kept(unit_rows(self.smoothed, centred=True))
 
     @cached_property
     def views(self) -> dict[str, list[View]]:
@@ -109,8 +118,9 @@ class Scene:
 
     def _word_views(self) -> tuple[list[View], list[View]]:
         """Many features as they are, and those of one and two hops."""
-        rows = unit_rows(self.x)
-        words = sparse.csr_matrix(rows) if np.count_nonzero(rows) < 0.1 * rows.size else rows
+        words: Any = UnitRows(self.x)
+        if np.count_nonzero(self.x) < 0.1 * self.x.size:
+            words = sparse.csr_matrix(unit_rows(self.x))
         hops = [View(words, self.matrix, hops) for hops in range(3)]
         return hops[:1], hops
 
@@ -119,16 +129,16 @@ class Scene:
         return [View(own)], [View(hops)]
 
     @cached_property
-    def relu_units(self) -> tuple[Array, Array]:
+    def relu_units(self) -> tuple[ReluFeatures, ReluFeatures]:
         """Random ReLU features of nodes, and of nodes with their neighbourhoods: classes need not
         be separated by planes."""
-        one = self.matrix @ self.reduced
-        walks = [self.reduced, one, self.matrix @ one, self.smoothed]
-        rows = [unit_rows(walk, centred=True) for walk in walks]
+        one = hops_of(self.matrix, self.reduced, 1)
+        two = hops_of(self.matrix, one, 1)
+        walks = [self.reduced, kept(one), kept(two), self.smoothed]
         rng = np.random.default_rng(self.seed)
         units, bias = self.settings.units, self.settings.bias
-        own = relu_features(rows[0], units, bias, rng)
-        return own, relu_features(np.concatenate(rows, axis=1), 2 * units, bias, rng)
+        own = ReluFeatures(UnitRows(self.reduced, centred=True), units, bias, rng)
+        return own, ReluFeatures(UnitRows(*walks, centred=True), 2 * units, bias, rng)
 
     def _links(self) -> sparse.csr_matrix:
         """Whom a node is linked with, rows of length one."""
@@ -137,14 +147,3 @@ class Scene:
         links.eliminate_zeros()
         lengths = np.sqrt(np.asarray(links.multiply(links).sum(axis=1)).ravel())
         return sparse.diags(1.0 / np.maximum(lengths, 1e-12)).astype(np.float32) @ links
-
-
-def softmax(z: Array) -> Array:
-    shifted = np.exp(z - z.max(axis=-1, keepdims=True))
-    return shifted / shifted.sum(axis=-1, keepdims=True)
-
-
-def log_rows(p: Array) -> Array:
-    """Logarithms of rows that are made to sum to one."""
-    floored = np.maximum(p, 1e-9)
-    return np.log(floored / floored.sum(axis=-1, keepdims=True))

@@ -17,14 +17,21 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from graphkeel.core.steps import stage
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import Forward, Narrowed
-from graphkeel.models.units import check_finite, relative_change, typical_length, typical_margin
+from graphkeel.models.units import (
+    check_finite,
+    moved_along,
+    relative_change,
+    typical_length,
+    typical_margin,
+)
 
 
 @dataclass(frozen=True)
@@ -46,18 +53,24 @@ class SteerSettings:
             0.001, 93.2 with 0.0001 at 1.3 times the passes; splits 20 and 21 need 0.001: 98 %.
         passes: of the model, forward and backward, that every fit may spend.
         most_passes: spent where nodes still disagree and further passes win some of them over.
+        work: passes times nodes that both are cut to on large graphs, where a pass takes seconds:
+            200 passes up to 25,000 nodes, 50 at 100,000, but never fewer than
+        fewest_passes: at any size. What they buy can be used: V falls at every step.
         goal: share of nodes, answered as wanted or tied, from which `passes` are enough; 0.99 takes
             85 passes instead of 45 on Computers SGC for 0.3 points, 144 for 75 on chameleon GCN.
         progress: share of nodes that the last `passes` must have won over.
         rank: directions in which features may move if the model's weights do not tell them.
         memory: steps that L-BFGS remembers; SGC with 5, 20 and 40, GCN with 10, 20 and 40 agree
-            within 0.2 points.
+            within 0.2 points; fewer where they take more than
+        memory_bytes: but at least
+        least_memory: of them.
         damping: of a linear model's preconditioner, in ridges; 1 and 100 agree within 0.2 points,
             1 at a fifth more change on Cora, 100 and 1000 after 1.2 and 1.8 times the passes.
         softening: of other models' preconditioner, beside the largest eigenvalue 1. Chameleon GCN
             takes 98 passes with 0.3, 75 with 0.03, 61 with 0.003 at a tenth more change.
         first_step: mean relative change of the first trial step.
-        tried: trials of a line search.
+        tried: trials of a line search, whose lengths are guessed on about
+        searched: evenly spaced nodes; whether V falls is seen on all.
     """
 
     margin: float = 0.3
@@ -65,14 +78,25 @@ class SteerSettings:
     least_ridge: float = 1e-3
     passes: int = 20
     most_passes: int = 200
+    work: int = 5_000_000
+    fewest_passes: int = 15
     goal: float = 0.98
     progress: float = 0.003
     rank: int = 64
     memory: int = 10
+    memory_bytes: int = 2**29
+    least_memory: int = 3
     damping: float = 10.0
     softening: float = 0.03
     first_step: float = 0.01
     tried: int = 6
+    searched: int = 50_000
+
+    def at_size(self, n_nodes: int) -> SteerSettings:
+        """With the passes that a graph of so many nodes may spend."""
+        budget = max(self.fewest_passes, self.work // max(1, n_nodes))
+        fewer = min(self.passes, budget), min(self.most_passes, budget)
+        return replace(self, passes=fewer[0], most_passes=fewer[1])
 
 
 @dataclass(frozen=True)
@@ -121,7 +145,7 @@ def steer(
         posterior: class probabilities; a node counts by its wanted class's, shape (N, C).
         propagation: roughly how the model blurs features; steps undo some of that.
     """
-    chosen = settings or SteerSettings()
+    chosen = (settings or SteerSettings()).at_size(len(x))
     check_finite(x, "features")
     length = typical_length(x)
     loss = _loss(wanted, posterior.to(x), chosen)
@@ -137,9 +161,9 @@ def steer(
         model = _Asked(narrow, length, inverse)
         basis = narrow.directions
     loop = _Loop(model, loss, chosen)
-    change = (length * loop.run()) @ basis.T
-    moved = change.abs().amax(dim=1, keepdim=True) > 0
-    features = torch.where(moved, x + change, x)
+    moves = length * loop.run()
+    loop.pairs.clear()
+    features = moved_along(x, moves, basis)
     with torch.no_grad():
         logits = forward(features)
     return Steered(
@@ -266,13 +290,16 @@ class _Loop:
         self.coefficients = torch.zeros_like(self.gradient)
         self.fall = [loss.value(self.logits)]
         self.won = [self._agreement()]
-        self.pairs: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=settings.memory)
+        fitting = settings.memory_bytes // (2 * self.gradient.nbytes + 1)
+        kept = min(settings.memory, max(settings.least_memory, fitting))
+        self.pairs: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=kept)
         self.ridge = settings.ridge
         self._relaxed_at = 0
 
     def run(self) -> Tensor:
         """The coefficients, when all nodes are content or no more passes pay."""
         while not self._is_done() and (self._step() or self._relax()):
+            stage(f"steering, {self.model.passes} passes, {100 * self.won[-1]:.1f} % as wanted")
             self.won += [self._agreement()] * (self.model.passes - 1 - len(self.won))
         return self.coefficients
 
@@ -378,14 +405,17 @@ class _Loop:
 
     def _line_minimum(self, direction: Tensor, slope: Tensor, start: float) -> float:
         """Where V is least along a line on which the logits change as `slope` says (Newton)."""
-        missing = self.loss.shortfall(self.logits)
-        rate = slope - slope.gather(1, self.loss.wanted[:, None])
-        pull = self.ridge * float((direction * self.coefficients).sum())
-        bend = self.ridge * float(direction.square().sum())
+        some = slice(None, None, max(1, len(slope) // self.settings.searched))
+        missing = self.loss.shortfall(self.logits)[some]
+        rate = (slope - slope.gather(1, self.loss.wanted[:, None]))[some]
+        weight = self.loss.weight[some]
+        cost = self.ridge * len(weight) / len(slope)
+        pull = cost * float((direction * self.coefficients).sum())
+        bend = cost * float(direction.square().sum())
         place = start
         for _ in range(8):
             now = missing + place * rate
-            active = self.loss.weight * rate * (now > 0)
+            active = weight * rate * (now > 0)
             first = float((active * now).sum()) + pull + place * bend
             second = float((active * rate).sum()) + bend
             if second <= 0:

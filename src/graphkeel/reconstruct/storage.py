@@ -13,6 +13,7 @@ from graphkeel.control.anchors import Anchors
 from graphkeel.core.tensor_folder import Contents, TensorFolder
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.graph.labels import Labels
+from graphkeel.models.binding import is_plain
 from graphkeel.monitor import Profile
 from graphkeel.reconstruct.decide import PoolWeights
 from graphkeel.reconstruct.explain import Source
@@ -21,8 +22,9 @@ from graphkeel.reconstruct.guard import GuardDecision
 if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
 
-FOLDER = TensorFolder("reconstruction", format=5)
+FOLDER = TensorFolder("reconstruction", format=6)
 _LABELS = ("label", "judging", "start", "start_judging")  # begin the names of tensors of labels
+_ANEW = {"given": "anew"}  # an argument of the model that belongs to a graph
 _AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
 _PROFILE = "profile."  # begins the names of what a later graph is compared with
 
@@ -31,7 +33,7 @@ def contents(rec: Reconstructor, keep: str, notes: dict[str, Any]) -> Contents:
     """Tensors and JSON values of a fitted reconstructor; of a summary no feature, label or edge.
 
     The model and functions are not stored."""
-    left_out = ("model", "callbacks")
+    left_out = ("model", "callbacks", "inference")
     facts = {
         "parameters": {k: v for k, v in rec.get_params().items() if k not in left_out},
         "n_classes": len(rec.classes_),
@@ -72,6 +74,7 @@ def contents(rec: Reconstructor, keep: str, notes: dict[str, Any]) -> Contents:
             "controller": rec.anchors_.controller,
         },
         "graph": rec._fingerprint.to_dict(),
+        "arguments": {k: v if is_plain(v) else _ANEW for k, v in rec._arguments().items()},
         "certificate": rec.certificate_,
     }
     return tensors, facts
@@ -116,6 +119,7 @@ def restore(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[str, Any
     rec._fitted_profile = Profile.restored(_named(tensors, _PROFILE), facts["profile"])
     rec.n_features_in_ = int(rec.features_.shape[1])
     rec._fingerprint = Fingerprint(**facts["graph"])
+    rec._stored_arguments = dict(facts["arguments"])
 
 
 def _named(tensors: dict[str, Tensor], start: str) -> dict[str, Tensor]:

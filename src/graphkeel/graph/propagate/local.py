@@ -11,6 +11,7 @@ import mmap
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class _Streaming:
-    """How much of the features is in work at once. Results do not depend on it.
+    """How much is in work at once. But for `tail` and `halved` results do not depend on it.
 
     Attributes:
         memory: bytes for the column blocks in work, unless a block is given.
@@ -33,15 +34,28 @@ class _Streaming:
             teleport adds one.
         line: columns that fill a cache line; blocks of other widths have rows that lie across two.
         rows: rows read or written at once.
+        part: rows whose values are computed at once.
+        cache: bytes of columns that walk many steps at once: half of what a processor's last
+            cache holds. 300,000 nodes, 3 million edges: eight columns take half the time a column
+            that 32 take.
+        tail: of a walk's series, what may be left out.
+        halved: numbers in an array of evidence from which on it is kept with 16 bits each, three
+            digits: 300,000 nodes with 40 classes, 10⁶ with 5 would else not fit into 3 GB.
+            With all arrays kept so, no answer of Cora, Citeseer, Photo and digits changes, and no
+            probability by more than 7e-4.
     """
 
     memory: int = 2 * 2**30
     buffers: int = 3
     line: int = 16
     rows: int = 1 << 16
+    part: int = 1 << 13
+    cache: int = 2**24
+    tail: float = 1e-7
+    halved: int = 1 << 24
 
 
-_STREAM = _Streaming()
+STREAM = _Streaming()
 
 
 def as_tensor(matrix: sparse.csr_matrix) -> Tensor:
@@ -61,8 +75,16 @@ def as_tensor(matrix: sparse.csr_matrix) -> Tensor:
         )
 
 
-def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None) -> Array:
-    """matrix @ values on torch's threads. Each row is summed in the order of its columns.
+def multiply(
+    matrix: sparse.csr_matrix,
+    values: Array,
+    out: Array | None = None,
+    *,
+    scale: float = 1.0,
+    keep: float = 0.0,
+) -> Array:
+    """scale·matrix @ values + keep·out, on torch's threads. Each row is summed in the order of its
+    columns.
 
     Args:
         matrix: sparse, float32, shape (M, N).
@@ -72,12 +94,13 @@ def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None)
     import torch
 
     if matrix.nnz > np.iinfo(np.int32).max:  # torch counts entries in 32 bits
-        return np.asarray(matrix @ values)
+        product = np.float32(scale) * np.asarray(matrix @ values)
+        return product if out is None else product + np.float32(keep) * out
     dense = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
     shape = (matrix.shape[0], values.shape[1])
-    result = torch.empty(shape) if out is None else torch.from_numpy(out)
+    result = torch.from_numpy(np.empty(shape, np.float32) if out is None else out)
     # `mm` would fill the result with zeros first, which takes up to a third of the time
-    torch.addmm(result, as_tensor(matrix), dense, beta=0.0, out=result)
+    torch.addmm(result, as_tensor(matrix), dense, beta=keep, alpha=scale, out=result)
     return result.numpy()
 
 
@@ -91,12 +114,73 @@ def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float
     current = values
     spare: Array | None = None
     for _ in range(hops):
-        following = multiply(matrix, current, spare)
         if teleport:
-            add_teleport(following, values, teleport)
+            spare = values.copy() if spare is None else spare
+            np.copyto(spare, values)
+        following = multiply(matrix, current, spare, scale=1.0 - teleport, keep=teleport)
         spare = None if current is values else current
         current = following
     return current
+
+
+def pagerank(
+    matrix: sparse.csr_matrix, values: Array, steps: int, teleport: float, out: Array | None = None
+) -> Array:
+    """What `hops_of` gives, for a symmetric matrix with |Ŝ| <= 1, some columns at a time.
+
+    Many steps are a polynomial of Ŝ whose Chebyshev series is shorter to float32's accuracy.
+
+    Args:
+        matrix: sparse, float32, shape (N, N).
+        values: float32, shape (N, k).
+        out: written, shape (N, k); may be `values`.
+    """
+    series = _series(steps, teleport)
+    found = np.empty_like(values) if out is None else out
+    width = _cached_width(len(values))
+    for first in range(0, values.shape[1], width):
+        part = np.array(values[:, first : first + width], order="C")
+        if len(series) > steps:
+            walked = hops_of(matrix, part, steps, teleport)
+        else:
+            walked = _chebyshev(matrix, part, series)
+        found[:, first : first + width] = walked
+    return found
+
+
+def _cached_width(n_rows: int) -> int:
+    """As many columns as the processor's cache holds; where it holds none, a cache line's."""
+    fitting = STREAM.cache // (4 * max(1, n_rows))
+    if fitting < 4:
+        return STREAM.line
+    return fitting - fitting % (8 if fitting >= 8 else 4)
+
+
+@cache
+def _series(steps: int, teleport: float) -> tuple[float, ...]:
+    """Chebyshev coefficients of the walk as a function of Ŝ, up to the last that matters."""
+    angles = (np.arange(512) + 0.5) * (np.pi / 512)
+    hop = (1.0 - teleport) * np.cos(angles)
+    wanted = np.ones_like(hop)
+    for _ in range(steps):
+        wanted = hop * wanted + teleport
+    orders = np.arange(steps + 1)[:, None]
+    found = np.cos(orders * angles) @ wanted / 256
+    found[0] /= 2
+    tails = np.cumsum(np.abs(found)[::-1])[::-1]
+    return tuple(found[tails > STREAM.tail].tolist())
+
+
+def _chebyshev(matrix: sparse.csr_matrix, values: Array, series: tuple[float, ...]) -> Array:
+    """Σ_k c_k T_k(Ŝ) values; overwrites the values."""
+    before, now = values, multiply(matrix, values)
+    found = np.float32(series[0]) * before
+    spare = np.empty_like(found)
+    found += np.multiply(now, np.float32(series[1]), out=spare)
+    for term in series[2:]:
+        before, now = now, multiply(matrix, now, before, scale=2.0, keep=-1.0)
+        found += np.multiply(now, np.float32(term), out=spare)
+    return found
 
 
 def add_teleport(spread: Array, values: Array, teleport: float) -> Array:
@@ -121,7 +205,7 @@ def stream(
         x: features, float32, shape (N, d).
         out: written, shape (N, d).
     """
-    width = block or _width(x.shape[0], _STREAM.buffers + bool(teleport))
+    width = block or _width(x.shape[0], STREAM.buffers + bool(teleport))
     for first in range(0, x.shape[1], width):
         columns = slice(first, min(first + width, x.shape[1]))
         _write(out, columns, hops_of(matrix, _read(x, columns), hops, teleport))
@@ -129,22 +213,22 @@ def stream(
 
 def _width(n_rows: int, buffers: int) -> int:
     """As many columns as the working memory holds, in whole cache lines where one fits."""
-    fitting = max(1, _STREAM.memory // (buffers * 4 * max(1, n_rows)))
-    return fitting - fitting % _STREAM.line if fitting >= _STREAM.line else fitting
+    fitting = max(1, STREAM.memory // (buffers * 4 * max(1, n_rows)))
+    return fitting - fitting % STREAM.line if fitting >= STREAM.line else fitting
 
 
 def _read(x: Array, columns: slice) -> Array:
     """A column block as an array of its own; a mapped file is read through in order and its pages
     handed back."""
     values = np.empty((x.shape[0], columns.stop - columns.start), dtype=np.float32)
-    for rows in _row_blocks(x.shape[0]):
+    for rows in row_blocks(x.shape[0], STREAM.rows):
         values[rows] = x[rows, columns]
         _release(x)
     return values
 
 
 def _write(out: Array, columns: slice, values: Array) -> None:
-    for rows in _row_blocks(out.shape[0]):
+    for rows in row_blocks(out.shape[0], STREAM.rows):
         out[rows, columns] = values[rows]
         if isinstance(out, np.memmap):
             out.flush()
@@ -160,6 +244,8 @@ def _release(array: Array) -> None:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def _row_blocks(n_rows: int) -> Iterator[slice]:
-    for first in range(0, n_rows, _STREAM.rows):
-        yield slice(first, min(first + _STREAM.rows, n_rows))
+def row_blocks(n_rows: int, block: int | None = None) -> Iterator[slice]:
+    """All rows, a block at a time; by default so many that work on them stays in the cache."""
+    block = block or STREAM.part
+    for first in range(0, n_rows, block):
+        yield slice(first, min(first + block, n_rows))

@@ -6,19 +6,16 @@ predictions is the fit without them."""
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphkeel.graph.propagate.view import View
-from graphkeel.reconstruct.scene import log_rows, softmax
-
-if TYPE_CHECKING:
-    from graphkeel.reconstruct.evidence import LabelSets
+from graphkeel.graph.label_sets import LabelSets
+from graphkeel.graph.propagate.view import Layers, Products, View
+from graphkeel.graph.rows import log_softmax, softmax
 
 Doubles = NDArray[np.float64]
 
@@ -42,7 +39,7 @@ class RidgeSettings:
     sample: int = 5000
 
 
-def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -> Any:
+def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -> Layers:
     """Class probabilities of every node for each set of labels, shape (N, S, C)."""
     labels = _at_most(settings.most, labels)
     rows = [view.rows(labels.nodes) for view in views]
@@ -59,10 +56,10 @@ def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -
         duals.append(vectors @ ((vectors.T @ target) / (values + ridge)[:, None]))
         centres.append(centre)
     joined = np.concatenate(duals, axis=1).astype(np.float32)
-    parts = (view.times(np.asarray(r.T @ joined)) for view, r in zip(views, rows, strict=True))
-    found: NDArray[np.float32] = functools.reduce(np.add, parts)
-    shaped = found.reshape(len(found), len(duals), -1) + np.stack(centres).astype(np.float32)
-    return softmax(sharp * shaped)
+    shape = (len(duals), labels.n_classes)
+    weights = [np.asarray(part.T @ joined).reshape(part.shape[1], *shape) for part in rows]
+    fitted = Products(views, weights, np.stack(centres).astype(np.float32))
+    return Layers(fitted, lambda z, *_: softmax(sharp * z))
 
 
 def _at_most(most: int, labels: LabelSets) -> LabelSets:
@@ -102,7 +99,7 @@ def _chosen(
         own = np.minimum((vectors**2) @ keep, 1 - 1e-9)[:, None]
         left_out = target - (target - vectors @ (keep[:, None] * turned)) / (1 - own)
         for sharp in settings.sharpness:
-            logs = log_rows(softmax(sharp * (left_out + one_hot.mean(axis=0))))
+            logs = log_softmax(sharp * (left_out + one_hot.mean(axis=0)))
             best = max(best, (float((one_hot * logs).sum()), strength, sharp))
     return best[1], best[2]
 
@@ -124,7 +121,7 @@ def _without(
     return replaced
 
 
-def soft_ridge(features: Any, nodes: Any, members: Any, strength: float) -> Any:
+def soft_ridge(features: Any, nodes: Any, members: Any, strength: float) -> Layers:
     """Regression of soft memberships on features, said of every node.
 
     Args:
@@ -138,5 +135,6 @@ def soft_ridge(features: Any, nodes: Any, members: Any, strength: float) -> Any:
     gram = (rows.T @ rows).astype(np.float64)
     gram[np.diag_indices_from(gram)] += strength * np.trace(gram) / len(nodes) + 1e-12
     slopes = np.linalg.solve(gram, rows.T @ (target - centre))
-    fitted = features @ slopes.astype(np.float32) + centre
-    return fitted.reshape(len(features), *members.shape[1:])
+    weights = slopes.astype(np.float32).reshape(-1, *members.shape[1:])
+    offsets = centre.astype(np.float32).reshape(members.shape[1:])
+    return Layers(Products([View(features)], [weights], offsets))

@@ -9,9 +9,9 @@ import pytest
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import Ridge
 
+from graphkeel.graph.label_sets import LabelSets
 from graphkeel.graph.propagate.view import View
-from graphkeel.reconstruct.evidence import LabelSets
-from graphkeel.reconstruct.ridge import RidgeSettings, ridge_probe, soft_ridge
+from graphkeel.graph.ridge import RidgeSettings, ridge_probe, soft_ridge
 
 STRENGTH, SHARP = 0.1, 5.0
 FIXED = RidgeSettings(strengths=(STRENGTH,), sharpness=(SHARP,))
