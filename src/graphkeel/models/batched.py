@@ -77,9 +77,10 @@ class Batches:
             return torch.cat([_answer(model, x, f) for f in self.fields(everyone, x, edge_index)])
 
     def fields(self, asked: Tensor, x: Tensor, edge_index: Tensor) -> Iterator[_Field]:
-        """The batches of some nodes, int64, shape (k,).
+        """The batches of some nodes.
 
         Args:
+            asked: the nodes, int64, shape (k,).
             x: features, shape (N, d).
             edge_index: int64, shape (2, E).
         """

@@ -93,7 +93,11 @@ class SteerSettings:
     searched: int = 50_000
 
     def at_size(self, n_nodes: int) -> SteerSettings:
-        """With the passes that a graph of so many nodes may spend."""
+        """With the passes that a graph may spend.
+
+        Args:
+            n_nodes: of the graph.
+        """
         budget = max(self.fewest_passes, self.work // max(1, n_nodes))
         fewer = min(self.passes, budget), min(self.most_passes, budget)
         return replace(self, passes=fewer[0], most_passes=fewer[1])

@@ -16,7 +16,6 @@ from graphkeel.certificate import (
     source_from_json,
 )
 from graphkeel.certificate.equilibrium import graph_sentences
-from graphkeel.checker.__main__ import shape, weakest
 from graphkeel.report.graph_chart import graph_loop_chart
 from graphkeel.report.sources import PAGE
 
@@ -107,17 +106,12 @@ def _class_row(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _conclusions(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Conclusions, once for all classes of which the same is said, with the weakest bounds."""
-    groups: dict[str, list[dict[str, Any]]] = {}
+    """Conclusions, once for all classes of which the very same is said: a sentence with the
+    numbers of one class may be false of another."""
+    groups: dict[str, list[Any]] = {}
     for row in classes:
-        groups.setdefault(shape(row["sentence"]), []).append(row)
-    return [
-        {
-            "sentence": weakest([row["sentence"] for row in group]),
-            "labels": [row["label"] for row in group],
-        }
-        for group in groups.values()
-    ]
+        groups.setdefault(row["sentence"], []).append(row["label"])
+    return [{"sentence": sentence, "labels": labels} for sentence, labels in groups.items()]
 
 
 def loop_data(certificate: dict[str, Any]) -> list[dict[str, Any]]:

@@ -90,6 +90,8 @@ def multiply(
         matrix: sparse, float32, shape (M, N).
         values: float32, shape (N, k).
         out: an array to write to, shape (M, k).
+        scale: of the product.
+        keep: of what `out` holds.
     """
     import torch
 
