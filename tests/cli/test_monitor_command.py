@@ -86,7 +86,7 @@ def test_a_run_says_which_model(tmp_path, capsys) -> None:
     assert json.loads(capsys.readouterr().out)["drifted"] == []
     assert len(read_history(tmp_path)) == 1
     assert main([*words, "--seed", "7"]) == 2
-    assert "no finished seed" in " ".join(capsys.readouterr().err.split())
+    assert "no finished seed" in capsys.readouterr().err
 
 
 def test_components_of_a_source_are_not_those_of_a_week(tmp_path, capsys) -> None:

@@ -19,7 +19,6 @@ from graphkeel.cli.shared.common import (
     HelpFormatter,
     Parser,
 )
-from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import KeelError
 from graphkeel.core.optional import import_optional
 from graphkeel.core.signals import Terminated, terminable
@@ -117,9 +116,7 @@ class Program:
             )
 
     def _refuse(self, args: argparse.Namespace, message: str) -> int:
-        words = f"{self.name} {args.command}: {printable(message)}"
-        for line in fitted([words], terminal_width(sys.stderr)):
-            sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{self.name} {args.command}: {printable(message)}\n")
         return EXIT_BAD_INPUT
 
 

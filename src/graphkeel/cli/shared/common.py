@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from graphkeel.cli.shared.width import filled, fitted, terminal_width
+from graphkeel.cli.shared.width import filled
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.text import printable
@@ -95,9 +95,7 @@ class Parser(argparse.ArgumentParser):
     name the command or option that was probably meant."""
 
     def error(self, message: str) -> NoReturn:
-        words = fitted([f"{self.prog}: error: {printable(message)}"], terminal_width(sys.stderr))
-        self.print_usage(sys.stderr)
-        self.exit(EXIT_BAD_INPUT, "\n".join(words) + "\n")
+        super().error(printable(message))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

@@ -9,15 +9,14 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TextIO
 
 _GUTTER = 2  # blanks between two columns
 
 
-def terminal_width(stream: TextIO | None = None) -> int | None:
-    """Columns of the terminal; None where the stream, by default stdout, goes to a file or another
-    program, which wants whole lines."""
-    if (stream or sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdigit():
+def terminal_width() -> int | None:
+    """Columns of the terminal; None where the output goes to a file or another program, which
+    wants whole lines."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None
 
