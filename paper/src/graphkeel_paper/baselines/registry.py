@@ -50,6 +50,7 @@ _TABLE: dict[str, _Entry] = {
         "frozen.paper_reading:PaperReading",
         {"pick_class": True, "strengths": (1.0, 5.0, 10.0, 20.0, 100.0)},
     ),
+    "replace-one-after-hops": _Entry("frozen.reachability:AfterHops"),
     # A model of their own, or a changed copy, is trained.
     "frgnn-gcn": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}),
     "frgnn-gcn-all": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}, {"classes": "all"}),
