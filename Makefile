@@ -105,6 +105,7 @@ EXAMINED := sgc-tuned,auto,auto-tuned,$(CONTROLS),t3a,cs,smooth,lame,lp,rivals+a
 define TABLE_COMMANDS
 	$(TABLE) 1 $(1)
 	$(TABLE) 3 $(1)
+	$(TABLE) reach $(1)
 	$(TABLE) 1 --labels train+half-val --only $(BUDGETS) $(1)
 	$(TABLE) 1 --labels train+val --only $(BUDGETS) $(1)
 	$(TABLE) examination --only $(EXAMINED) $(1)
