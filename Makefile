@@ -99,7 +99,7 @@ FLAGS    :=
 TABLE     = $(BIN)/keel-paper table --row-budget 120 --out $(STORE) $(FLAGS)
 # What of `auto` does not need the trained model; rows of the label budgets, and of the nodes and
 # graphs that no choice was made on.
-CONTROLS := no-model,random-weights
+CONTROLS := no-model,random-weights,posterior-alone
 BUDGETS  := auto,auto-tuned,$(CONTROLS),t3a,cs,smooth,lame,lp,rivals+avg,retrain,gcn-words,appnp-words
 EXAMINED := sgc-tuned,auto,auto-tuned,$(CONTROLS),t3a,cs,smooth,lame,lp,rivals+avg,retrain
 define TABLE_COMMANDS

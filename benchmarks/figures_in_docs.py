@@ -173,6 +173,7 @@ OTHER_ROWS = {
     "auto-tuned": "`auto` on the tuned SGC",
     "no-model": "`auto` without the model's evidence",
     "random-weights": "`auto` on random weights",
+    "posterior-alone": "`auto`'s decision, before steering",
     "t3a": "T3A",
     "cs": "Correct & Smooth",
     "smooth": "smoothing, labels clamped",
@@ -185,7 +186,7 @@ OTHER_ROWS = {
     "appnp-words": "APPNP on words, trained on the same labels",
     "srgnn": "SR-GNN (retrains)",
 }
-CONTROLS = ("no-model", "random-weights")
+CONTROLS = ("no-model", "random-weights", "posterior-alone")
 BUDGET_ROWS = (
     *CONTROLS,
     *("t3a", "cs", "smooth", "lame", "lp", "rivals+avg", "retrain", "gcn-words", "appnp-words"),

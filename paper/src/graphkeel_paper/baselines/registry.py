@@ -39,6 +39,7 @@ _TABLE: dict[str, _Entry] = {
     "tsa": _Entry("frozen.tsa:TSA"),
     "gtrans": _Entry("frozen.gtrans:GTrans"),
     "gtrans-features": _Entry("frozen.gtrans:GTrans", config={"edge_steps": 0}),
+    "posterior-alone": _Entry("frozen.posterior:PosteriorAlone"),
     # The paper's row, read in other ways.
     "replace-one-picked": _Entry("frozen.paper_reading:PaperReading", {"pick_class": True}),
     "replace-one-validation": _Entry(
