@@ -20,7 +20,6 @@ from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.context import Context
 from graphkeel.runs.method import MethodResult
-from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
 from graphkeel_paper.baselines.rival import Baseline, Given, drawn_class, percent_right
 
 if TYPE_CHECKING:
@@ -42,11 +41,9 @@ class AfterHops(Baseline):
         task = given.task
         label = drawn_class(task, given.labelled, given.seed)
         context = Context(given.frozen, task.x, task.edge_index, seed=given.seed)
-        embedding = classified_embedding(given.frozen, task)
         rows = given.labelled[task.y[given.labelled] == label]
-        change = context.anchors(1.0).features[label] - embedding.nodes[rows]
-        scores = embedding.logits.clone()
-        scores[rows] += change @ embedding.weights.T
+        scores = context.logits.clone()
+        scores[rows] = context.plant(context.anchors(1.0).features[label].double()).to(scores.dtype)
         return MethodResult(scores, None, {"class": label})
 
 
