@@ -99,12 +99,13 @@ FLAGS    :=
 TABLE     = $(BIN)/keel-paper table --row-budget 120 --out $(STORE) $(FLAGS)
 # What of `auto` does not need the trained model; rows of the label budgets, and of the nodes and
 # graphs that no choice was made on.
-CONTROLS := no-model,random-weights
+CONTROLS := no-model,random-weights,posterior-alone
 BUDGETS  := auto,auto-tuned,$(CONTROLS),t3a,cs,smooth,lame,lp,rivals+avg,retrain,gcn-words,appnp-words
 EXAMINED := sgc-tuned,auto,auto-tuned,$(CONTROLS),t3a,cs,smooth,lame,lp,rivals+avg,retrain
 define TABLE_COMMANDS
 	$(TABLE) 1 $(1)
 	$(TABLE) 3 $(1)
+	$(TABLE) reach $(1)
 	$(TABLE) 1 --labels train+half-val --only $(BUDGETS) $(1)
 	$(TABLE) 1 --labels train+val --only $(BUDGETS) $(1)
 	$(TABLE) examination --only $(EXAMINED) $(1)

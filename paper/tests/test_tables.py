@@ -195,7 +195,7 @@ def test_tables_have_the_papers_rows_and_only_takes_known_ones():
 def test_every_table_has_the_controls():
     for name in (1, "ingraph", "adapt", "examination"):
         controls = {row.method for row in TABLES[name].rows if row.group == "control"}
-        assert controls == {"no-model", "random-weights"}
+        assert controls == {"no-model", "random-weights", "posterior-alone"}
 
 
 def test_rows_of_ours_are_reconstructors():
@@ -241,3 +241,12 @@ def test_rows_with_a_model_of_their_own_keep_it_and_other_protocols_go():
     words = by_name["gcn-words"]
     assert (words.model, words.features, words.labels) == ("sgc", "rownorm", "train+val")
     assert by_name["auto-tuned"].model == "sgc-tuned"
+
+
+def test_readings_give_their_share_of_the_published_gain(job, measured):
+    table = _table(
+        job, measured, {"leak": [65.43, 66.43, 67.43]}, table="reach", rows=["sgc", "leak"]
+    )
+    assert table.plan.table.sentences(table) == [
+        "test nodes of the class replaced too: +1.43 to +1.43, 50 to 50 % of the published gain."
+    ]

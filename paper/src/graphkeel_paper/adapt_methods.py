@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -12,19 +14,22 @@ from graphkeel.runs import adapt
 from graphkeel.runs.adapt_case import Case
 from graphkeel.runs.fingerprint import version_of
 from graphkeel.runs.method import MethodResult
-from graphkeel.runs.methods import OURS
+from graphkeel.runs.methods import OURS, reconstructor_of
 from graphkeel_paper.baselines.registry import get_baseline
 from graphkeel_paper.baselines.rival import Candidate, Given, Judged, Rival
 from graphkeel_paper.specs import AdaptSpec
 
 # Rows that learn from the source's labels as well: they see source and target as one graph.
 _ON_UNION = ("retrain", "pool")
+_POSTERIOR = "posterior-alone"  # what `auto` decides, before it steers
 _TARGET_ONLY = "target-only"  # the same architecture, trained on the target's labels alone
 _CODE = (*adapt.CODE, "graphkeel_paper.adapt_methods", "graphkeel_paper.datasets.registry")
 
 
 def method_version(spec: AdaptSpec) -> str:
     """SHA-256 of all code that a job of this specification runs."""
+    if spec.method == _POSTERIOR:
+        return adapt.method_version(replace(spec, method="auto"), _CODE)
     if spec.method == "none" or spec.method in OURS:
         return adapt.method_version(spec, _CODE)
     return version_of(get_baseline(_baseline(spec.method)), _CODE)
@@ -34,6 +39,8 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     """Scores of the target's nodes; None where the model is left alone."""
     if spec.method == "none" or spec.method in OURS:
         return adapt.adapted(spec, case)
+    if spec.method == _POSTERIOR:
+        return _posterior_alone(replace(spec, method="auto"), case)
     baseline = get_baseline(_baseline(spec.method))
     with_source = getattr(baseline, "with_source", None)
     if callable(with_source):
@@ -48,6 +55,12 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     result = baseline.fit_predict(case.frozen, task, labelled, nobody, case.seed)
     scores = None if result.scores is None else result.scores[mine]
     return MethodResult(scores, None, result.decision)
+
+
+def _posterior_alone(spec: AdaptSpec, case: Case) -> MethodResult:
+    rec = reconstructor_of(spec.method, case.frozen.model, case.seed)
+    there = adapt.on_target(rec, spec, case)
+    return MethodResult(there.posterior_, None, there.guard_.to_dict())
 
 
 def union(case: Case) -> tuple[GraphTask, Tensor]:

@@ -82,6 +82,18 @@ class RunSpec(specs.RunSpec):
 
 
 @dataclass(frozen=True)
+class InformedSpec(RunSpec):
+    """A reading of the paper's row that knows the labels of the test nodes: what could be reached,
+    never a result."""
+
+    def find_method(self) -> Method:
+        from graphkeel_paper.baselines.frozen.reachability import READINGS, Informed
+
+        check_name("the reading", self.method, READINGS)
+        return Informed(READINGS[self.method], self)
+
+
+@dataclass(frozen=True)
 class AdaptSpec(specs.AdaptSpec):
     """One method, ours or a rival, that takes a model from a source graph to a target graph."""
 

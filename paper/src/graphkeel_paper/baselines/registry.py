@@ -39,6 +39,7 @@ _TABLE: dict[str, _Entry] = {
     "tsa": _Entry("frozen.tsa:TSA"),
     "gtrans": _Entry("frozen.gtrans:GTrans"),
     "gtrans-features": _Entry("frozen.gtrans:GTrans", config={"edge_steps": 0}),
+    "posterior-alone": _Entry("frozen.posterior:PosteriorAlone"),
     # The paper's row, read in other ways.
     "replace-one-picked": _Entry("frozen.paper_reading:PaperReading", {"pick_class": True}),
     "replace-one-validation": _Entry(
@@ -50,6 +51,7 @@ _TABLE: dict[str, _Entry] = {
         "frozen.paper_reading:PaperReading",
         {"pick_class": True, "strengths": (1.0, 5.0, 10.0, 20.0, 100.0)},
     ),
+    "replace-one-after-hops": _Entry("frozen.reachability:AfterHops"),
     # A model of their own, or a changed copy, is trained.
     "frgnn-gcn": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}),
     "frgnn-gcn-all": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}, {"classes": "all"}),

@@ -150,6 +150,7 @@ def _printed_sentence(ended: dict[str, Any]) -> str:
         f"Algorithm 1 as printed, node {ended['node']} of class {ended['class']}: "
         f"{_ENDED[ended['ended']]} ({conditions}). {ended['rounds']} rounds of gradient steps, "
         f"{ended['counterexamples']} counterexamples, {ended['solver_seconds']:.1f} s of "
-        f"{ended['solver']}, {ended['training_seconds']:.1f} s of training. Invariance, the hole "
-        f"and C(h*) = Y are no part of it; the table above says what holds of them.{word}"
+        f"{ended['solver']}, {ended['training_seconds']:.1f} s of training. V(Y) = 0 is no part of "
+        f"it (V(Y)² was {ended['loss']['origin']:.2g} before the last step), nor are invariance, "
+        f"the hole and C(h*) = Y; the table above says what holds of them.{word}"
     )

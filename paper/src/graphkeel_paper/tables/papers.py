@@ -12,7 +12,7 @@ from graphkeel_paper.specs import RunSpec
 from graphkeel_paper.tables import published
 from graphkeel_paper.tables.cells import OURS, TUNED_BASE, Cell
 from graphkeel_paper.tables.layout import CONTROLLERS, METHODS
-from graphkeel_paper.tables.plan import BASE, WORDS, Plan, Request, Row, Table
+from graphkeel_paper.tables.plan import BASE, CONTROLS, WORDS, Plan, Request, Row, Table
 
 if TYPE_CHECKING:
     from graphkeel_paper.tables.filled import Filled
@@ -101,8 +101,7 @@ _ROWS_1 = (
     Row("auto", "auto (ours)", "ours", "auto"),
     Row("auto-balanced", "auto, classes count alike", "ours", "auto-balanced"),
     Row("auto-tuned", "auto on the tuned SGC", "ours", "auto", model=f"sgc{TUNED}", own_model=True),
-    Row("no-model", "auto without the model's evidence", "control", "no-model"),
-    Row("random-weights", "auto on random weights", "control", "random-weights"),
+    *CONTROLS,
     Row("t3a", "T3A", "rival", "t3a"),
     Row("cs", "Correct & Smooth", "rival", "cs"),
     Row("smooth", "smoothing, labels clamped", "rival", "smooth"),

@@ -73,6 +73,7 @@ UNTOUCHED = Row("none", "untouched", BASE, "none")
 CONTROLS = (
     Row("no-model", "auto without the model's evidence", "control", "no-model"),
     Row("random-weights", "auto on random weights", "control", "random-weights"),
+    Row("posterior-alone", "auto's decision, before steering", "control", "posterior-alone"),
 )
 
 

@@ -103,6 +103,9 @@ _ROW = {
 _READING = {
     "neural-paper": "trained with the paper's own loss, the free form ends with C(h*) far from Y",
     "validation-too": "it uses the labels of the validation nodes",
+    "leak": "it uses the labels of the test nodes",
+    "bound-random": "h is chosen on the labels of the test nodes",
+    "bound-best": "class and h are chosen on the labels of the test nodes",
 }
 
 
