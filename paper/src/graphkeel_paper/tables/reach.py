@@ -46,8 +46,11 @@ def _sentences(table: Filled) -> list[str]:
     said = []
     base = published.TABLE_1["sgc"]
     for row in table.plan.rows[1:]:
-        cells = [cell for cell in table.at(row.name, "").values() if cell.gain is not None]
-        known = {cell.column: cell.gain for cell in cells if cell.paper is not None}
+        known = {
+            cell.column: cell.gain
+            for cell in table.at(row.name, "").values()
+            if cell.gain is not None and cell.paper is not None
+        }
         shares = [
             100 * gain / (published.TABLE_1["neural"][column].mean - base[column].mean)
             for column, gain in known.items()

@@ -50,17 +50,17 @@ class AfterHops(Baseline):
 # ---- readings that know the labels of the test nodes
 
 
-@dataclass(frozen=True)
+@dataclass
 class Informed:
     """A reading with the test nodes and labels that are erased before any method is called."""
 
     reading: Baseline
     spec: InformedSpec
     retrains: bool = False
+    name: str = ""
 
-    @property
-    def name(self) -> str:
-        return self.reading.name
+    def __post_init__(self) -> None:
+        self.name = self.reading.name
 
     def fit_predict(
         self,
