@@ -38,6 +38,8 @@ demo: $(LIGHT)
 # `python -m pytest tests` runs the library's alone in one process.
 TESTS  :=
 PYTEST  = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# One thread a worker: more would only wait for each other.
+test: export OMP_NUM_THREADS = 1
 test: setup
 	$(PYTEST) $(TESTS)
 
