@@ -95,3 +95,16 @@ def test_what_cannot_be_asked_in_batches(data) -> None:
         Batches(-1)
     with pytest.raises(ModelError, match="needs a torch module"):
         gk.Reconstructor(lambda x, edge_index: x, inference=Batches(1)).fit(data)
+
+
+@pytest.mark.parametrize("name", ["sage", "gcn", "gat", "sgc"])
+def test_too_few_hops_are_refused(data, name) -> None:
+    model = model_of(name)
+    with pytest.raises(ConfigError, match="more hops"):
+        Batches(Batches.of(model).hops - 1)(model, data.x, data.edge_index)
+
+
+@pytest.mark.parametrize("hops", [-1, 2.5, "2"])
+def test_hops_are_whole_numbers(hops) -> None:
+    with pytest.raises(ConfigError, match="whole hops"):
+        Batches(hops)

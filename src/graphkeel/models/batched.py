@@ -48,13 +48,15 @@ class Batches:
         hops: from how far away a node's answer is influenced; one more where layers divide by
             degrees, as GCN's do.
         size: nodes a batch.
+        checked: nodes whose answers must be the same with one hop more; once a graph.
     """
 
-    def __init__(self, hops: int, size: int = 1024) -> None:
-        if hops < 0 or size < 1:
-            raise ConfigError("batches need hops >= 0 and size >= 1", got=(hops, size))
+    def __init__(self, hops: int, size: int = 1024, checked: int = 16) -> None:
+        if not all(isinstance(number, int) for number in (hops, size)) or hops < 0 or size < 1:
+            raise ConfigError("batches need whole hops >= 0 and size >= 1", got=(hops, size))
         self.hops = hops
         self.size = size
+        self.checked = checked
         self._known: tuple[Any, int, sparse.csr_matrix] | None = None
 
     @classmethod
@@ -74,6 +76,10 @@ class Batches:
         """
         everyone = torch.arange(len(x))
         with torch.no_grad():
+            before = self._known
+            matrix = self._matrix(edge_index, len(x))
+            if self._known is not before:
+                self._check_hops(model, x, matrix)
             return torch.cat([_answer(model, x, f) for f in self.fields(everyone, x, edge_index)])
 
     def fields(self, asked: Tensor, x: Tensor, edge_index: Tensor) -> Iterator[_Field]:
@@ -87,6 +93,21 @@ class Batches:
         matrix = self._matrix(edge_index, len(x))
         for nodes in asked.split(self.size):
             yield _field(matrix, nodes.numpy(force=True), self.hops)
+
+    def _check_hops(self, model: nn.Module, x: Tensor, matrix: sparse.csr_matrix) -> None:
+        """Once a graph: what lies farther away must not change an answer."""
+        nodes = np.linspace(0, len(x) - 1, min(len(x), self.checked)).astype(np.int64)
+        near, far = (
+            torch.cat([_answer(model, x, _field(matrix, one, hops)) for one in nodes[:, None]])
+            for hops in (self.hops, self.hops + 1)
+        )
+        if not torch.allclose(near, far, rtol=1e-4, atol=1e-5 * float(far.abs().max())):
+            self._known = None
+            raise ConfigError(
+                "the model reads nodes that its batches do not hold",
+                got=f"hops={self.hops}",
+                fix="Give more hops: one a layer, and one more where layers divide by degrees.",
+            )
 
     def _matrix(self, edge_index: Tensor, n_nodes: int) -> sparse.csr_matrix:
         """Row v holds the edges into v; made once a graph."""

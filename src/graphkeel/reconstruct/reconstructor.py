@@ -924,9 +924,8 @@ class Reconstructor(BaseEstimator):
     def _check_same_model(self) -> None:
         """Refuse a model with other weights than the one that was fitted."""
         if self.model is not None and not hasattr(self, "_context"):
-            check_same_weights(
-                self._asked_model(), self._weight_digests
-            )  # a fitted one does at every call
+            # a fitted one checks at every call
+            check_same_weights(self._asked_model(), self._weight_digests)
 
 
 def load_reconstructor(

@@ -93,3 +93,10 @@ def test_large_arrays_are_kept_with_sixteen_bits(monkeypatch) -> None:
     found = Layers(halved, lambda z, *_: z + 1e-3)[np.arange(9)]
     assert found.dtype == np.float32  # and so is all that is computed from them
     np.testing.assert_allclose(found, values[:9] + 1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e6, np.nan])
+def test_features_that_16_bits_cannot_hold_stay_as_they_are(monkeypatch, scale) -> None:
+    values = np.float32(scale) * np.linspace(-1, 1, 54, dtype=np.float32).reshape(9, 6)
+    monkeypatch.setattr(view, "STREAM", local._Streaming(halved=values.size))
+    assert kept(values) is values

@@ -97,7 +97,10 @@ def multiply(
 
     if matrix.nnz > np.iinfo(np.int32).max:  # torch counts entries in 32 bits
         product = np.float32(scale) * np.asarray(matrix @ values)
-        return product if out is None else product + np.float32(keep) * out
+        if out is None:
+            return product
+        out[...] = product + np.float32(keep) * out if keep else product
+        return out
     dense = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
     shape = (matrix.shape[0], values.shape[1])
     result = torch.from_numpy(np.empty(shape, np.float32) if out is None else out)

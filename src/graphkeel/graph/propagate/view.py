@@ -45,8 +45,13 @@ class View:
 
 
 def kept(values: Array) -> NDArray[Any]:
-    """The values as they are kept: from `halved` numbers on with 16 bits each."""
-    return values.astype(np.float16) if values.size >= STREAM.halved else values
+    """The values as they are kept: from `halved` numbers on with 16 bits each, where these can
+    hold the largest and do not round it to the step of the smallest."""
+    if values.size < STREAM.halved:
+        return values
+    largest = max(float(values.max()), -float(values.min()))
+    fits = 2.0**-6 <= largest <= 2.0**15
+    return values.astype(np.float16) if fits else values
 
 
 class Layers:
