@@ -98,8 +98,9 @@ class Reconstructor(BaseEstimator):
         risk: the probability of harm up to which a change is kept; 0.5 keeps what is more likely
             better than worse, 1 all.
         inference: None, or how all nodes are asked where the whole graph is too much for one call:
-            a function `(model, x, edge_index) -> scores`, such as `graphkeel.models.Batches.of(model)`.
-            Gradients then come from the receptive fields of nodes that need a change.
+            a function `(model, x, edge_index) -> scores`, such as
+            `graphkeel.models.Batches.of(model)`. Gradients then come from the receptive fields of
+            nodes that need a change.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
         seed: of everything random.
