@@ -51,7 +51,7 @@ PAIRS = (
     ("twitch_ES", "twitch_DE"),
 )
 FROM_MODEL = ("model", "model~")
-FROM_ANSWER = ("soft own", "soft hops~", "soft means~", "soft labels", "pseudo-labels=")
+FROM_ANSWER = ("soft own", "soft hops~", "soft means~", "pseudo-labels=")
 SOFTNESS = (0.5, 1.0)  # of the cut, in turns: how gradually one part becomes the other
 IN_GRAPH = (
     ("cora", "sgc", "pca", "biased"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from scipy.special import log_softmax, softmax
 
 from graphkeel.reconstruct.pool import Judged, PoolSettings, fit_pool, gram, held_out
 
-SETTINGS = PoolSettings(pull=2.0, few=10.0)
+SETTINGS = PoolSettings(pull=2.0, few=10.0, small=0.0)
 
 
 def problem(seed: int, n_sources: int = 5, n_labels: int = 40, n_classes: int = 3):
@@ -75,6 +77,20 @@ def test_it_is_the_one_minimum_from_wherever_one_starts() -> None:
         )
         assert least <= found.fun + 1e-6
         np.testing.assert_allclose(found.x[:5], weights, atol=5e-3)
+
+
+def test_where_sources_are_unsure_scores_are_harder_to_move() -> None:
+    evidence, classes, prior = problem(0)
+    products = gram(evidence)
+    size = products.diagonal().mean()
+    unsure = replace(SETTINGS, small=3 * size)
+    dear = Judged(evidence, classes, prior, 3 * products, np.arange(len(classes)) % 5)
+    for found, wanted in zip(
+        fit(evidence, classes, prior, unsure), fit_pool(dear, SETTINGS), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, atol=1e-4)
+    plain = fit(evidence, classes, prior)[0]
+    assert np.array_equal(fit(evidence, classes, prior, replace(SETTINGS, small=size))[0], plain)
 
 
 def test_it_is_deterministic() -> None:

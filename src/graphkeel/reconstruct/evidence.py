@@ -41,9 +41,9 @@ class EvidenceSettings:
     """
 
     steps: int = 50
-    floor: float = 1e-3
+    floor: float = 3e-4
     sharpness: float = 10.0
-    share: float = 0.3
+    share: float = 0.5
     fewest: int = 3
     newton: int = 6
     compared: int = 500
@@ -145,7 +145,6 @@ def _from_answer(
     x = scene.smoothed_directions
     members = np.swapaxes(soft, 0, 1)
     yield "soft means~", lambda: _diffused(scene, nearest_mean(x, x, members, settings.sharpness))
-    yield "soft labels", lambda: _floored(_walked(scene, soft, settings), settings.floor)
     soft = members = np.zeros(0, np.float32)  # nothing below needs them
     surest = pseudo_labels(labels, posterior, settings)
     yield "pseudo-labels=", lambda: same_sizes(_walked(scene, surest, settings), settings.floor)

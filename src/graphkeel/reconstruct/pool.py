@@ -22,12 +22,15 @@ class PoolSettings:
     pull: τ where many labels judge; in labels: what it takes to move all scores by one.
     few: labels at which τ is twice that; it grows as 1 + few/n, since the fewer labels judge, the
         less of what they seem to say of the sources is so.
+    small: mean square of a source's scores below which τ for the weights grows as it shrinks: where
+        all sources are unsure, scores would be cheap to move, and few labels could turn them round.
     sample: nodes on which the mean over all of them is taken.
     tolerance: of the gradient, per label.
     """
 
     pull: float = 0.5
     few: float = 600.0
+    small: float = 4.0
     sample: int = 2000
     tolerance: float = 1e-5
 
@@ -88,6 +91,8 @@ def fit_pool(judged: Judged, settings: PoolSettings) -> tuple[Doubles, Doubles]:
     own = np.arange(n_labels) * n_classes + judged.classes
     scale = 1.0 / max(1, n_labels)
     pull = settings.pull * (1.0 + settings.few * scale)
+    size = judged.products.diagonal().mean() if n_sources else settings.small
+    products = judged.products * max(1.0, settings.small / size)
 
     def loss(point: Doubles) -> tuple[float, Doubles]:
         weights, offsets = point[:n_sources], point[n_sources:]
@@ -97,7 +102,7 @@ def fit_pool(judged: Judged, settings: PoolSettings) -> tuple[Doubles, Doubles]:
         totals = odds.sum(axis=1)
         away = weights - prior
         value = (np.log(totals) - z.ravel()[own]).sum()
-        moved = judged.products @ away
+        moved = products @ away
         value += pull * (away @ moved + offsets @ offsets)
         slope = odds / totals[:, None]
         slope.ravel()[own] -= 1.0
