@@ -42,7 +42,7 @@ class EvidenceSettings:
 
     steps: int = 50
     floor: float = 3e-4
-    sharpness: float = 10.0
+    sharpness: float = 5.0
     share: float = 0.5
     fewest: int = 3
     newton: int = 6
