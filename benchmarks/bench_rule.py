@@ -3,7 +3,8 @@
     python benchmarks/bench_rule.py protocol --seeds 0-9 --other ../v0.2/src
     python benchmarks/bench_rule.py few --seeds 0-2 --other ../v0.2/src
     python benchmarks/bench_rule.py unseen --seeds 0-9
-    python benchmarks/bench_rule.py pairs --seeds 2-3 --other ../v0.2/src
+    python benchmarks/bench_rule.py pairs --seeds 2-11
+    python benchmarks/bench_rule.py citations --seeds 60-69 --other ../v0.2/src
     python benchmarks/bench_rule.py cost --other ../v0.2/src
 
 `--other` names the sources of the other version; without it only this one runs. Each version works
@@ -49,6 +50,7 @@ FEW = [
     ("wisconsin", "gcn", "raw", "random"),
     ("wisconsin", "sage", "raw", "random"),
 ]
+KINDS = ("protocol", "gcn", "few", "unseen", "pairs", "citations", "cost")
 UNSEEN = [  # graphs whose own labels nothing was tuned on
     ("dblpv7", "sgc", "auto", "random"),
     ("twitch_ENGB", "gcn", "auto", "random"),
@@ -243,8 +245,9 @@ class Version:
 
 def cases_of(kind: str, seeds: list[int]) -> list[dict[str, Any]]:
     """Cases in an order in which neighbours share a model."""
-    if kind == "pairs":
-        both = [*permutations(CITATIONS, 2), *permutations(TWITCH, 2)]
+    if kind in ("pairs", "citations"):
+        both = list(permutations(CITATIONS, 2))
+        both += permutations(TWITCH, 2) if kind == "pairs" else ()
         return [
             {"kind": "pair", "graph": a, "target": b, "seed": seed, "labels": n, "options": options}
             for a, b in both
@@ -365,7 +368,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("kind", choices=("protocol", "gcn", "few", "unseen", "pairs", "cost"))
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--seeds", default="0", help="one, or first-last")
     parser.add_argument("--other", help="sources of the other version")
     parser.add_argument("--out", help="a JSON file for all rows")
