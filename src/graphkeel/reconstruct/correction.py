@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphkeel.core.memory import release_memory
 from graphkeel.core.statistics import expected_accuracy, percent
 from graphkeel.graph.labels import Labels
 from graphkeel.graph.propagate.diffusion import diffuse
@@ -88,16 +89,20 @@ class Correction:
     judged: NDArray[np.int64]
 
 
-def correct(context: Context, known: Known, rule: Rule) -> Correction:
+def correct(context: Context, known: Known, rule: Rule, before: Tensor | None = None) -> Correction:
     """Features under which the frozen model answers better, or those it has.
 
     Args:
         context: the model on its graph.
         known: the labels at hand.
         rule: how.
+        before: features that served before, from which steering starts, shape (N, d).
     """
     known, away = held_away(known, rule)
-    found = (_decided if rule.method == "auto" else _by_name)(context, known, rule)
+    if rule.method == "auto":
+        found = _decided(context, known, rule, before)
+    else:
+        found = _by_name(context, known, rule)
     judges = known.nodes[known.judging]
     shipped, held = context.answers, context.logits.numpy()[judges]
     answer = shipped[judges]
@@ -117,7 +122,7 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
     return changed(found, guard=guard, held=held)
 
 
-def _decided(context: Context, known: Known, rule: Rule) -> Correction:
+def _decided(context: Context, known: Known, rule: Rule, before: Tensor | None) -> Correction:
     """Decide, test, steer."""
     decision = decide(
         context.scene,
@@ -130,7 +135,7 @@ def _decided(context: Context, known: Known, rule: Rule) -> Correction:
     guard = _guarded(context, known, decision.held, rule, decision.posterior)
     features, steered = context.x, None
     if guard.kept:
-        features, steered = written(context, decision, rule.steer)
+        features, steered = written(context, decision, rule.steer, before)
         if torch.equal(features, context.x):
             guard = _unmoved(context, decision, guard)
     own = decision.posterior  # account of what is answered
@@ -150,15 +155,17 @@ def _by_name(context: Context, known: Known, rule: Rule) -> Correction:
 
 
 def written(
-    context: Context, decision: Decision, settings: SteerSettings
+    context: Context, decision: Decision, settings: SteerSettings, before: Tensor | None = None
 ) -> tuple[Tensor, Steered | None]:
-    """Features under which the model answers what was decided.
+    """Features under which the model answers what was decided, starting from those before.
 
     A model that passes no gradients back gets the blend of class anchors, its user a warning."""
+    release_memory()
     posterior = torch.from_numpy(decision.posterior)
     frozen, x, edge_index = context.frozen, context.x, context.edge_index
     linear = None if context.model_kwargs else LinearMap.of(frozen, edge_index, len(x))
-    if linear is None and not frozen.passes_gradients(x, edge_index, **context.model_kwargs):
+    is_known = linear is not None or before is not None  # steered already
+    if not is_known and not frozen.passes_gradients(x, edge_index, **context.model_kwargs):
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
             " instead of the smallest change"
@@ -177,6 +184,7 @@ def written(
         linear=linear,
         narrow=narrow,
         propagation=propagation,
+        before=before,
     )
     return steered.features, steered
 

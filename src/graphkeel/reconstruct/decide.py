@@ -16,6 +16,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.core.memory import release_memory
 from graphkeel.core.steps import stage
 from graphkeel.graph.label_sets import LabelSets
 from graphkeel.graph.propagate.local import row_blocks
@@ -274,6 +275,7 @@ def _rounds(
     scores = np.zeros(0, np.float32)
     last = len(_stored_prior()) - 1
     for turn in range(last + 1):
+        release_memory()
         if turn == last:
             for source in found.values():
                 source.keep_last()

@@ -349,21 +349,27 @@ class Reconstructor(BaseEstimator):
         """
         self._check_context()
         with self._step("feedback") as facts:
-            self._choose(self.labels_, self._validation, (nodes, labels))
+            before = self._steered_before()
+            self._choose(self.labels_, self._validation, (nodes, labels), before)
             facts.update(self._facts())
         return self
 
     def _choose(
-        self, labels: Labels, validation: Labels, new: tuple[Any, Any] | None = None
+        self,
+        labels: Labels,
+        validation: Labels,
+        new: tuple[Any, Any] | None = None,
+        before: Tensor | None = None,
     ) -> Reconstructor:
-        """Decide with these labels, and with new ones, (nodes, classes), where there are any."""
+        """Decide with these labels, and with new ones, (nodes, classes), where there are any;
+        steering starts from the features before."""
         if new is not None:
             nodes, classes = checked_labels(*new, len(self._context.x), len(self.classes_))
             labels = labels.with_more(nodes, classes)
             fed_back = torch.isin(validation.nodes, nodes).nonzero().flatten()
             validation = validation.without(fed_back)
         known = known_from(labels, validation, self._trained_on)
-        found = correct(self._context, known, self._rule())
+        found = correct(self._context, known, self._rule(), before)
         if self.certificate_ is not None and not self.labels_.equals(labels):
             from graphkeel.lyapunov.on_graph import released  # loads the verifiers
 
@@ -471,7 +477,7 @@ class Reconstructor(BaseEstimator):
                 self.certificate_ = None
                 self.states_ = None
             if rechoose or self.method != "auto":
-                self._choose(self.labels_, self._validation)
+                self._choose(self.labels_, self._validation, before=self._steered_before())
             else:
                 self._write_again()
             facts["nodes"] = len(self.features_)
@@ -486,9 +492,21 @@ class Reconstructor(BaseEstimator):
         decision, guard = self._decide_again(), self.guard_
         features, steered = self._context.x, None
         if guard.kept:
-            features, steered = written(self._context, decision, self._rule().steer)
+            before = self._steered_before()
+            features, steered = written(self._context, decision, self._rule().steer, before)
         guard = replace(guard, reason=guard.reason.removesuffix(_UPDATED) + _UPDATED)
         self._keep(Correction(guard, features, decision, steered, *self._held))
+
+    def _steered_before(self) -> Tensor | None:
+        """The features in use, those of the graph at nodes that are new or have others than then;
+        None where nothing was steered."""
+        if not self.guard_.kept or not self.fall_:
+            return None
+        before = self._context.x.clone()
+        old = before[: len(self.features_)]
+        is_same = torch.isclose(relative_change(self.features_, old), self.change_, rtol=1e-3)
+        old[is_same] = self.features_[is_same]
+        return before
 
     @one_at_a_time
     def monitor(

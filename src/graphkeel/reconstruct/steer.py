@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from graphkeel.core.memory import release_memory
 from graphkeel.core.steps import stage
 from graphkeel.graph.propagate.local import row_blocks
 from graphkeel.models.linear_map import LinearMap, Propagation
@@ -177,6 +178,7 @@ def steer(
     del loop, model, start  # the whole model needs the room for its messages
     features = moved_along(x, moves, basis)
     del moves
+    release_memory()
     with torch.no_grad():
         logits = forward(features)
     margins = loss.margins(logits)
@@ -457,7 +459,7 @@ class _Loop:
         return found
 
     def _line_minimum(self, direction: Tensor, logits: Tensor, start: float) -> float:
-        """Where V is least along a line on which the logits change as they do to `start` (Newton)."""
+        """Where V is least on a line along which logits change as they do to `start` (Newton)."""
         some = slice(None, None, max(1, len(logits) // self.settings.searched))
         missing = self.loss.shortfall(self.logits, some)
         slope = (logits[some] - self.logits[some]) / start
