@@ -339,3 +339,41 @@ def test_large_graphs_have_fewer_passes() -> None:
     assert torch.equal(((found.features @ weight).tanh()).argmax(dim=1), found.answer)
     more = steer(lambda a: (a @ weight).tanh(), x, wanted, posterior, replace(few, work=200 * 30))
     assert more.passes > 9
+
+
+@pytest.mark.parametrize("name", ["sgc", "gcn"])
+def test_features_that_served_before_are_the_first_step(name: str) -> None:
+    """V still begins at the features as they are, and the change is measured against them."""
+    cold, task, frozen, wanted = steered_model(name)
+    data = task.to_data()
+    warm = steer(
+        lambda x: frozen.differentiable_logits(x, data.edge_index),
+        data.x,
+        wanted,
+        sure(wanted, task.n_classes),
+        linear=LinearMap.of(frozen, data.edge_index, data.num_nodes),
+        before=cold.features,
+    )
+    assert warm.fall[0] == cold.fall[0]
+    assert warm.fall[1] == pytest.approx(cold.fall[-1], rel=1e-3)
+    assert list(warm.fall) == sorted(warm.fall, reverse=True)
+    assert warm.agreement >= cold.agreement
+    still = (cold.features == data.x).all(dim=1) & (warm.features == data.x).all(dim=1)
+    assert torch.equal(warm.change == 0, still)
+
+
+@pytest.mark.parametrize("name", ["sgc", "gcn"])
+def test_features_by_which_v_does_not_fall_are_no_step(name: str) -> None:
+    cold, task, frozen, wanted = steered_model(name)
+    data = task.to_data()
+    bad = data.x - 30 * (cold.features - data.x)
+    found = steer(
+        lambda x: frozen.differentiable_logits(x, data.edge_index),
+        data.x,
+        wanted,
+        sure(wanted, task.n_classes),
+        SteerSettings(passes=22),
+        linear=LinearMap.of(frozen, data.edge_index, data.num_nodes),
+        before=bad,
+    )
+    assert found.fall[:3] == cold.fall[:3]

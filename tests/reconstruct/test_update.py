@@ -10,10 +10,12 @@ from torch_geometric.nn import GCNConv
 import graphkeel as gk
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.units import relative_change
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import Rule, held_away, known_from, written
 from graphkeel.reconstruct.decide import decide_again
 from graphkeel.reconstruct.reconstructor import Reconstructor
+from graphkeel.reconstruct.steer import SteerSettings
 
 N = 600
 NEW = 12
@@ -66,6 +68,30 @@ def test_it_equals_a_fresh_context_with_the_same_weights(model, data, change, op
     assert rec.guard_.reason.endswith("(judged before the graph was updated)")
     with pytest.raises(DataError, match="graph"):
         rec.predict(data)
+
+
+@pytest.mark.parametrize("change", [grown_graph, shrunk_graph])
+def test_a_large_graph_is_steered_on_from_the_features_in_use(
+    model, data, change, monkeypatch
+) -> None:
+    few = SteerSettings(work=N * 20)  # as if the graph were large
+    monkeypatch.setattr(Reconstructor, "_rule", lambda self: Rule(steer=few))
+    rec = Reconstructor(model).fit(data)
+    later = change(data)
+    rec.update(later)
+    decision, _, steered = fresh(rec, model, later)
+    assert np.array_equal(rec.posterior_.numpy(), decision.posterior)
+    answers = rec.predict(later)
+    wanted = rec.posterior_.argmax(dim=1)
+    assert (answers == wanted).float().mean() >= steered.agreement - 0.02
+    assert torch.equal(relative_change(rec.features_, later.x), rec.change_)
+    # V is about the features as they are now; the first step is the change there was
+    assert rec.fall_[0] == pytest.approx(steered.fall[0])
+    assert rec.fall_[1] < 0.2 * rec.fall_[0]
+    assert list(rec.fall_) == sorted(rec.fall_, reverse=True)
+    assert rec._passes <= few.again < steered.passes
+    rec.feedback([1, 2], later.y[[1, 2]])
+    assert rec.fall_[1] < 0.2 * rec.fall_[0]
 
 
 def test_labels_stay_and_later_ones_are_taken_in(model, data) -> None:

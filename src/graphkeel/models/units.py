@@ -38,18 +38,6 @@ def moved_along(x: Tensor, moves: Tensor, directions: Tensor) -> Tensor:
     return moved
 
 
-def moves_along(features: Tensor, x: Tensor, directions: Tensor) -> Tensor:
-    """The moves that took x to the features, shape (N, r); rows that did not move are zero.
-
-    Args:
-        features: shape (N, d).
-        x: shape (N, d).
-        directions: orthonormal, shape (d, r).
-    """
-    parts = [(features[rows] - x[rows]) @ directions for rows in row_blocks(len(x))]
-    return torch.cat(parts) if parts else x.new_zeros(0, directions.shape[1])
-
-
 def typical_length(x: Tensor) -> float:
     """Median length of the rows that are not zero; one where all are."""
     lengths = x.norm(dim=1)

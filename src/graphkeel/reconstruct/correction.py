@@ -17,13 +17,14 @@ from torch import Tensor
 
 from graphkeel.core.memory import release_memory
 from graphkeel.core.statistics import expected_accuracy, percent
+from graphkeel.graph.label_sets import Known
 from graphkeel.graph.labels import Labels
 from graphkeel.graph.propagate.diffusion import diffuse
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import narrowed
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.decide import DecideSettings, Decision, Known, decide
+from graphkeel.reconstruct.decide import DecideSettings, Decision, decide
 from graphkeel.reconstruct.guard import (
     GuardDecision,
     GuardSettings,

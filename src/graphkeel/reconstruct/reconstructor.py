@@ -27,6 +27,7 @@ from graphkeel.core.names import check_name
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
+from graphkeel.graph.label_sets import Known
 from graphkeel.graph.labels import Ids, Labels, checked_labels, known_labels, warn_of_labels
 from graphkeel.graph.node_graph import check_graph, check_grown, check_width, node_graph
 from graphkeel.graph.propagate.propagator import Propagator
@@ -48,7 +49,7 @@ from graphkeel.reconstruct.correction import (
     known_from,
     written,
 )
-from graphkeel.reconstruct.decide import Decision, Known, decide_again
+from graphkeel.reconstruct.decide import Decision, decide_again
 from graphkeel.reconstruct.explain import Explanation, Source, explain_node, sources_of
 from graphkeel.reconstruct.inputs import (
     ClassWeight,
@@ -447,10 +448,10 @@ class Reconstructor(BaseEstimator):
     def update(self, data: Data, *, rechoose: bool = False, **model_kwargs: Any) -> Reconstructor:
         """Follow a graph to which nodes, edges or features were added, or in which they changed.
 
-        The weights and the labels stay; the features are those that a fresh fit with these weights
-        would write on the graph as it is now. `guard_` still tells of the graph that was judged;
-        `feedback`, or `rechoose`, judges on the new one. A certificate is about one graph, and is
-        dropped.
+        The weights and the labels stay; what is decided is what a fresh fit with these weights
+        decides on the graph as it is now. So are the features, but beyond 25,000 nodes steering
+        goes on from those in use. `guard_` still tells of the graph that was judged; `feedback`,
+        or `rechoose`, judges on the new one. A certificate is about one graph, and is dropped.
 
         Args:
             data: the whole graph as it is now; old nodes keep their ids, new ones come after them.
@@ -498,9 +499,13 @@ class Reconstructor(BaseEstimator):
         self._keep(Correction(guard, features, decision, steered, *self._held))
 
     def _steered_before(self) -> Tensor | None:
-        """The features in use, those of the graph at nodes that are new or have others than then;
-        None where nothing was steered."""
-        if not self.guard_.kept or not self.fall_:
+        """The features in use, those of the graph at nodes that are new or have others than then.
+
+        None where nothing was steered, and on graphs small enough for every pass: features there
+        do not depend on what was there before."""
+        settings, n_nodes = self._rule().steer, len(self._context.x)
+        is_small = settings.work >= settings.most_passes * n_nodes
+        if is_small or not self.guard_.kept or not self.fall_:
             return None
         before = self._context.x.clone()
         old = before[: len(self.features_)]

@@ -30,7 +30,6 @@ from graphkeel.models.narrowed import Forward, Narrowed
 from graphkeel.models.units import (
     check_finite,
     moved_along,
-    moves_along,
     relative_change,
     typical_length,
     typical_margin,
@@ -59,7 +58,7 @@ class SteerSettings:
         work: passes times nodes that both are cut to on large graphs, where a pass takes seconds:
             200 passes up to 25,000 nodes, 50 at 100,000, but never fewer than
         fewest_passes: at any size. What they buy can be used: V falls at every step.
-        again: passes that suffice where the change of a fit before was taken over.
+        again: on graphs so large, where the change of an earlier fit is taken over.
         goal: share of nodes, answered as wanted or tied, from which `passes` are enough; 0.99 takes
             85 passes instead of 45 on Computers SGC for 0.3 points, 144 for 75 on chameleon GCN.
         progress: share of nodes that the last `passes` must have won over.
@@ -171,13 +170,11 @@ def steer(
             inverse = propagation.inverse(x.new_ones(1), chosen.softening)
         model = _Asked(narrow, length, inverse)
         basis = narrow.directions
-    start = None if before is None else moves_along(before, x, basis) / length
+    start = None if before is None else (before - x) @ basis / length
     loop = _Loop(model, loss, chosen, start)
-    moves = length * loop.run()
+    features = moved_along(x, length * loop.run(), basis)
     fall, passes, unit = tuple(loop.fall), model.passes + 1, model.unit
     del loop, model, start  # the whole model needs the room for its messages
-    features = moved_along(x, moves, basis)
-    del moves
     release_memory()
     with torch.no_grad():
         logits = forward(features)
@@ -347,9 +344,8 @@ class _Loop:
             return
         self.logits, self.coefficients = logits, start
         self.fall.append(value)
-        self.settings = replace(
-            self.settings, passes=min(self.settings.passes, self.settings.again)
-        )
+        fewer = min(self.settings.passes, self.settings.again)
+        self.settings = replace(self.settings, passes=fewer)
 
     def run(self) -> Tensor:
         """The coefficients, when all nodes are content or no more passes pay."""
