@@ -23,7 +23,8 @@ from bench_rule import CITATIONS, TWITCH, found
 
 from graphkeel.graph.rows import softmax
 from graphkeel.models import train_model
-from graphkeel.reconstruct.decide import Known, decide
+from graphkeel.reconstruct import Known
+from graphkeel.reconstruct.decide import decide
 from graphkeel.reconstruct.scene import Scene
 from graphkeel.runs.adapt_case import tasks
 from graphkeel_paper.specs import AdaptSpec

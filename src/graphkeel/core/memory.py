@@ -7,6 +7,7 @@ takes the place of what the machine says."""
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import sys
@@ -30,6 +31,12 @@ def require_memory(n_bytes: int, what: str, fix: str) -> None:
             got=f"{_readable(limit)} available",
             fix=f"{fix} {_VARIABLE} can name another limit.",
         )
+
+
+def release_memory() -> None:
+    """Hand what was freed back to the system: glibc keeps it, a gigabyte of it at times."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # other systems
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _available() -> int | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,3 +48,70 @@ class LabelSets:
     def on_graph(self, n_nodes: int) -> Array:
         """The known labels as a function on the graph, zero elsewhere, shape (N, S, C)."""
         return self.written_on(np.zeros((n_nodes, len(self.used), self.n_classes), np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The labels at hand.
+
+    Attributes:
+        nodes, classes: int64, shape (L,).
+        judging: bool, shape (L,): labels that the model was not trained on.
+        n_classes: C.
+        cross_fitted: judging labels also serve, in turns; else they only judge.
+    """
+
+    nodes: Ints
+    classes: Ints
+    judging: NDArray[np.bool_]
+    n_classes: int
+    cross_fitted: bool = True
+
+    def sets(self, folds: int, seed: int) -> tuple[LabelSets, Ints]:
+        """Sets of labels, the last with all that serve, and the set that each judging label is
+        judged by.
+
+        Args:
+            folds: parts in which labels judge.
+            seed: of these parts.
+        """
+        parts = self.parts(folds, seed)
+        if not self.cross_fitted:
+            serving = ~self.judging
+            used = np.ones((1, int(serving.sum())), dtype=bool)
+            chosen = LabelSets(self.nodes[serving], self.classes[serving], used, self.n_classes)
+            return chosen, np.zeros_like(parts)
+        fold = np.full(len(self.nodes), -1)
+        fold[self.judging] = parts
+        n_folds = int(fold.max(initial=-1)) + 1
+        used = np.stack([*(fold != part for part in range(n_folds)), np.ones(len(fold), bool)])
+        return LabelSets(self.nodes, self.classes, used, self.n_classes), parts
+
+    def count(self, trained: float) -> float:
+        """Labels that serve.
+
+        Args:
+            trained: for how many one counts that the model was trained on.
+        """
+        n_judging = int(self.judging.sum())
+        return trained * (len(self.nodes) - n_judging) + n_judging * self.cross_fitted
+
+    def chosen(self, kept: NDArray[np.bool_]) -> Known:
+        """Some of the labels.
+
+        Args:
+            kept: which, bool, shape (L,).
+        """
+        return replace(
+            self, nodes=self.nodes[kept], classes=self.classes[kept], judging=self.judging[kept]
+        )
+
+    def parts(self, folds: int, seed: int) -> Ints:
+        """The fold of each judging label, shape (n,).
+
+        Args:
+            folds: at most so many.
+            seed: of the order.
+        """
+        n_judging = int(self.judging.sum())
+        return np.random.default_rng(seed).permutation(n_judging) % max(1, min(folds, n_judging))

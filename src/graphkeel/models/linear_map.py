@@ -13,7 +13,7 @@ from scipy import sparse
 from torch import Tensor
 from torch_geometric.nn import SGConv
 
-from graphkeel.graph.propagate.local import as_tensor
+from graphkeel.graph.propagate.local import as_tensor, cached_width
 from graphkeel.models.aggregation import spread
 from graphkeel.models.frozen import FrozenModel, ReturnType
 from graphkeel.models.networks import SGC, convolution
@@ -42,11 +42,11 @@ class Propagation:
 
     def forth(self, values: Tensor) -> Tensor:
         """S^K values, shape (N, k)."""
-        return spread(values, self._matrix, self.hops)
+        return _by_columns(values, lambda part, _: spread(part, self._matrix, self.hops))
 
     def back(self, values: Tensor) -> Tensor:
         """(Sᵀ)^K values, shape (N, k)."""
-        return spread(values, self._transposed, self.hops)
+        return _by_columns(values, lambda part, _: spread(part, self._transposed, self.hops))
 
     def inverse(self, gains: Tensor, ridge: float) -> Callable[[Tensor], Tensor]:
         """Nearly (g² (Sᵀ)^K S^K + ridge)⁻¹ for the gain g of each column, positive definite.
@@ -64,13 +64,17 @@ class Propagation:
         series[0] /= 2
         terms = (_jackson(degree)[:, None] * series).to(gains)
 
-        def apply(values: Tensor) -> Tensor:
+        def summed(values: Tensor, columns: slice) -> Tensor:
+            own = terms if len(gains) == 1 else terms[:, columns]
             before, now = values, self._hopped(values)
-            found = terms[0] * before + terms[1] * now
-            for term in terms[2:]:
+            found = own[0] * before + own[1] * now
+            for term in own[2:]:
                 before, now = now, 2 * self._hopped(now) - before
                 found = found + term * now
-            return found * (values != 0).any(dim=1, keepdim=True)
+            return found
+
+        def apply(values: Tensor) -> Tensor:
+            return _by_columns(values, summed) * (values != 0).any(dim=1, keepdim=True)
 
         return apply
 
@@ -129,6 +133,18 @@ class LinearMap:
         left, sizes, right = torch.linalg.svd(centred, full_matrices=False)
         rank = max(1, int((sizes > 1e-6 * sizes[0]).sum()))
         return left[:, :rank].T, sizes[:rank], right[:rank].T
+
+
+def _by_columns(values: Tensor, work: Callable[[Tensor, slice], Tensor]) -> Tensor:
+    """Work on as many columns at a time as the processor's cache holds."""
+    width = cached_width(len(values))
+    if width >= values.shape[1]:
+        return work(values, slice(None))
+    found = torch.empty_like(values)
+    for first in range(0, values.shape[1], width):
+        columns = slice(first, first + width)
+        found[:, columns] = work(values[:, columns].contiguous(), columns)
+    return found
 
 
 def _schur_bound(matrix: sparse.csr_matrix) -> float:

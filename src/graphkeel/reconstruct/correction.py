@@ -15,14 +15,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphkeel.core.memory import release_memory
 from graphkeel.core.statistics import expected_accuracy, percent
+from graphkeel.graph.label_sets import Known
 from graphkeel.graph.labels import Labels
 from graphkeel.graph.propagate.diffusion import diffuse
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import narrowed
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.decide import DecideSettings, Decision, Known, decide
+from graphkeel.reconstruct.decide import DecideSettings, Decision, decide
 from graphkeel.reconstruct.guard import (
     GuardDecision,
     GuardSettings,
@@ -155,6 +157,7 @@ def written(
     """Features under which the model answers what was decided.
 
     A model that passes no gradients back gets the blend of class anchors, its user a warning."""
+    release_memory()
     posterior = torch.from_numpy(decision.posterior)
     frozen, x, edge_index = context.frozen, context.x, context.edge_index
     linear = None if context.model_kwargs else LinearMap.of(frozen, edge_index, len(x))

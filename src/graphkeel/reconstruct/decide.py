@@ -16,8 +16,9 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.core.memory import release_memory
 from graphkeel.core.steps import stage
-from graphkeel.graph.label_sets import LabelSets
+from graphkeel.graph.label_sets import Known, LabelSets
 from graphkeel.graph.propagate.local import row_blocks
 from graphkeel.graph.propagate.view import ALL, LAST, Layers
 from graphkeel.graph.rows import softmax
@@ -32,7 +33,6 @@ from graphkeel.reconstruct.pool import Judged, PoolSettings, fit_pool, gram, hel
 from graphkeel.reconstruct.scene import Scene
 
 Doubles = NDArray[np.float64]
-Ints = NDArray[np.int64]
 CORNERS = (
     "homophilous, many labels",
     "homophilous, no label",
@@ -63,73 +63,6 @@ class DecideSettings:
     seen_edges: int = 20
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
     pool: PoolSettings = field(default_factory=PoolSettings)
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """The labels at hand.
-
-    Attributes:
-        nodes, classes: int64, shape (L,).
-        judging: bool, shape (L,): labels that the model was not trained on.
-        n_classes: C.
-        cross_fitted: judging labels also serve, in turns; else they only judge.
-    """
-
-    nodes: Ints
-    classes: Ints
-    judging: NDArray[np.bool_]
-    n_classes: int
-    cross_fitted: bool = True
-
-    def sets(self, folds: int, seed: int) -> tuple[LabelSets, Ints]:
-        """Sets of labels, the last with all that serve, and the set that each judging label is
-        judged by.
-
-        Args:
-            folds: parts in which labels judge.
-            seed: of these parts.
-        """
-        parts = self.parts(folds, seed)
-        if not self.cross_fitted:
-            serving = ~self.judging
-            used = np.ones((1, int(serving.sum())), dtype=bool)
-            chosen = LabelSets(self.nodes[serving], self.classes[serving], used, self.n_classes)
-            return chosen, np.zeros_like(parts)
-        fold = np.full(len(self.nodes), -1)
-        fold[self.judging] = parts
-        n_folds = int(fold.max(initial=-1)) + 1
-        used = np.stack([*(fold != part for part in range(n_folds)), np.ones(len(fold), bool)])
-        return LabelSets(self.nodes, self.classes, used, self.n_classes), parts
-
-    def count(self, trained: float) -> float:
-        """Labels that serve.
-
-        Args:
-            trained: for how many one counts that the model was trained on.
-        """
-        n_judging = int(self.judging.sum())
-        return trained * (len(self.nodes) - n_judging) + n_judging * self.cross_fitted
-
-    def chosen(self, kept: NDArray[np.bool_]) -> Known:
-        """Some of the labels.
-
-        Args:
-            kept: which, bool, shape (L,).
-        """
-        return replace(
-            self, nodes=self.nodes[kept], classes=self.classes[kept], judging=self.judging[kept]
-        )
-
-    def parts(self, folds: int, seed: int) -> Ints:
-        """The fold of each judging label, shape (n,).
-
-        Args:
-            folds: at most so many.
-            seed: of the order.
-        """
-        n_judging = int(self.judging.sum())
-        return np.random.default_rng(seed).permutation(n_judging) % max(1, min(folds, n_judging))
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,6 +207,7 @@ def _rounds(
     scores = np.zeros(0, np.float32)
     last = len(_stored_prior()) - 1
     for turn in range(last + 1):
+        release_memory()
         if turn == last:
             for source in found.values():
                 source.keep_last()

@@ -146,8 +146,8 @@ def _from_answer(
     members = np.swapaxes(soft, 0, 1)
     yield "soft means~", lambda: _diffused(scene, nearest_mean(x, x, members, settings.sharpness))
     soft = members = np.zeros(0, np.float32)  # nothing below needs them
-    surest = pseudo_labels(labels, posterior, settings)
-    yield "pseudo-labels=", lambda: same_sizes(_walked(scene, surest, settings), settings.floor)
+    surest = partial(pseudo_labels, labels, posterior, settings)
+    yield "pseudo-labels=", lambda: same_sizes(_walked(scene, surest(), settings), settings.floor)
 
 
 def _walked(scene: Scene, values: Array, settings: EvidenceSettings) -> Array:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.graph.label_sets import Known
 from graphkeel.graph.labels import checked_node
 from graphkeel.graph.propagate.local import row_blocks
 from graphkeel.graph.propagate.view import Layers
-from graphkeel.reconstruct.decide import Decision, Known
+from graphkeel.reconstruct.decide import Decision
 from graphkeel.reconstruct.scene import Scene
 
 

@@ -27,6 +27,7 @@ from graphkeel.core.names import check_name
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
+from graphkeel.graph.label_sets import Known
 from graphkeel.graph.labels import Ids, Labels, checked_labels, known_labels, warn_of_labels
 from graphkeel.graph.node_graph import check_graph, check_grown, check_width, node_graph
 from graphkeel.graph.propagate.propagator import Propagator
@@ -48,7 +49,7 @@ from graphkeel.reconstruct.correction import (
     known_from,
     written,
 )
-from graphkeel.reconstruct.decide import Decision, Known, decide_again
+from graphkeel.reconstruct.decide import Decision, decide_again
 from graphkeel.reconstruct.explain import Explanation, Source, explain_node, sources_of
 from graphkeel.reconstruct.inputs import (
     ClassWeight,

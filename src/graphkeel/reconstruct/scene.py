@@ -78,7 +78,7 @@ class Scene:
         found = pagerank(self.matrix, flat, steps, self.settings.teleport, out)
         return found.reshape(values.shape)
 
-    @cached_property
+    @property
     def beliefs(self) -> Array:
         return softmax(self.logits)
 

@@ -22,7 +22,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from graphkeel.core.memory import release_memory
 from graphkeel.core.steps import stage
+from graphkeel.graph.propagate.local import row_blocks
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import Forward, Narrowed
 from graphkeel.models.units import (
@@ -165,19 +167,21 @@ def steer(
         model = _Asked(narrow, length, inverse)
         basis = narrow.directions
     loop = _Loop(model, loss, chosen)
-    moves = length * loop.run()
-    loop.pairs.clear()
-    features = moved_along(x, moves, basis)
+    features = moved_along(x, length * loop.run(), basis)
+    fall, passes, unit = tuple(loop.fall), model.passes + 1, model.unit
+    del loop, model  # the whole model needs the room for its messages
+    release_memory()
     with torch.no_grad():
         logits = forward(features)
+    margins = loss.margins(logits)
     return Steered(
         features=features,
-        fall=tuple(loop.fall),
-        passes=model.passes + 1,
-        agreement=float((loss.margins(logits) > 0).float().mean()),
-        tied=loss.tied(logits / model.unit),
+        fall=fall,
+        passes=passes,
+        agreement=float((margins > 0).float().mean()),
+        tied=loss.tied(logits, unit),
         answer=logits.argmax(dim=1),
-        margins=loss.margins(logits),
+        margins=margins,
         change=relative_change(features, x),
     )
 
@@ -190,32 +194,47 @@ class _Loss:
     weight: Tensor  # (N, 1)
     margin: float
 
-    def shortfall(self, logits: Tensor) -> Tensor:
-        """By how much the wanted class misses its margin over every other; negative: has more."""
-        column = self.wanted[:, None]
-        missing = self.margin - logits.gather(1, column) + logits
-        return missing.scatter(1, column, 0.0)
+    def shortfall(self, logits: Tensor, rows: slice) -> Tensor:
+        """By how much the wanted class of some nodes misses its margin over every other; negative:
+        has more."""
+        column = self.wanted[rows, None]
+        missing = self.margin - logits[rows].gather(1, column) + logits[rows]
+        return missing.scatter_(1, column, 0.0)
 
     def value(self, logits: Tensor) -> float:
-        missing = self.shortfall(logits).clamp_min(0.0).double()
-        return 0.5 * float((self.weight * missing.square()).sum())
+        total = 0.0
+        for rows in row_blocks(len(logits)):
+            missing = self.shortfall(logits, rows).clamp_min_(0.0).double()
+            total += float((self.weight[rows] * missing.square()).sum())
+        return 0.5 * total
 
     def gradient(self, logits: Tensor) -> Tensor:
-        missing = self.weight * self.shortfall(logits).clamp_min(0.0)
-        return missing.scatter(1, self.wanted[:, None], -missing.sum(dim=1, keepdim=True))
+        found = torch.empty_like(logits)
+        for rows in row_blocks(len(logits)):
+            missing = self.weight[rows] * self.shortfall(logits, rows).clamp_min_(0.0)
+            own = -missing.sum(dim=1, keepdim=True)
+            found[rows] = missing.scatter_(1, self.wanted[rows, None], own)
+        return found
 
     def margins(self, logits: Tensor) -> Tensor:
         """Of the wanted class over the best other one, shape (N,)."""
-        column = self.wanted[:, None]
-        others = logits.scatter(1, column, -math.inf).amax(dim=1)
-        return logits.gather(1, column).squeeze(1) - others
+        found = logits.new_empty(len(logits))
+        for rows in row_blocks(len(logits)):
+            column = self.wanted[rows, None]
+            others = logits[rows].scatter(1, column, -math.inf).amax(dim=1)
+            found[rows] = logits[rows].gather(1, column).squeeze(1) - others
+        return found
 
-    def tied(self, logits: Tensor) -> float:
+    def tied(self, logits: Tensor, unit: float = 1.0) -> float:
         """Share of nodes that disagree and have the logits of a node that agrees."""
         agrees = self.margins(logits) > 0
-        factors = [pow(6364136223846793005, k + 1, 2**63) for k in range(logits.shape[1])]
-        hashed = (1e4 * logits).round().long() * torch.tensor(factors).to(logits.device)
-        _, group = hashed.sum(dim=1).unique(return_inverse=True)
+        powers = [pow(6364136223846793005, k + 1, 2**63) for k in range(logits.shape[1])]
+        factors = torch.tensor(powers).to(logits.device)
+        hashed = torch.empty_like(self.wanted)
+        for rows in row_blocks(len(logits)):
+            digits = (1e4 * (logits[rows] / unit)).round().long()
+            hashed[rows] = (digits * factors).sum(dim=1)
+        _, group = hashed.unique(return_inverse=True)
         served = torch.zeros_like(group, dtype=torch.bool)
         served[group[agrees]] = True
         return float((served[group] & ~agrees).float().mean())
@@ -361,7 +380,7 @@ class _Loop:
             length = self.settings.first_step * len(direction) ** 0.5 / size
         for _ in range(self.settings.tried):
             logits = self.model.answer(self.coefficients + length * direction)
-            best = self._line_minimum(direction, (logits - self.logits) / length, length)
+            best = self._line_minimum(direction, logits, length)
             ratio = best / length
             is_near = 0.3 <= ratio <= 3
             if is_affine and 1e-3 <= ratio <= 5:
@@ -407,13 +426,14 @@ class _Loop:
             found = found + (share - inverse * float((curved * found).sum())) * step
         return found
 
-    def _line_minimum(self, direction: Tensor, slope: Tensor, start: float) -> float:
-        """Where V is least along a line on which the logits change as `slope` says (Newton)."""
-        some = slice(None, None, max(1, len(slope) // self.settings.searched))
-        missing = self.loss.shortfall(self.logits)[some]
-        rate = (slope - slope.gather(1, self.loss.wanted[:, None]))[some]
+    def _line_minimum(self, direction: Tensor, logits: Tensor, start: float) -> float:
+        """Where V is least on a line along which logits change as they do to `start` (Newton)."""
+        some = slice(None, None, max(1, len(logits) // self.settings.searched))
+        missing = self.loss.shortfall(self.logits, some)
+        slope = (logits[some] - self.logits[some]) / start
+        rate = slope - slope.gather(1, self.loss.wanted[some, None])
         weight = self.loss.weight[some]
-        cost = self.ridge * len(weight) / len(slope)
+        cost = self.ridge * len(weight) / len(logits)
         pull = cost * float((direction * self.coefficients).sum())
         bend = cost * float(direction.square().sum())
         place = start

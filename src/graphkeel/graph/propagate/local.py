@@ -26,7 +26,8 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class _Streaming:
-    """How much is in work at once. But for `tail` and `halved` results do not depend on it.
+    """How much is in work at once. But for `tail`, `coarse` and `halved` results do not depend on
+    it.
 
     Attributes:
         memory: bytes for the column blocks in work, unless a block is given.
@@ -38,7 +39,8 @@ class _Streaming:
         cache: bytes of columns that walk many steps at once: half of what a processor's last
             cache holds. 300,000 nodes, 3 million edges: eight columns take half the time a column
             that 32 take.
-        tail: of a walk's series, what may be left out.
+        tail: of a walk's series, what may be left out;
+        coarse: on graphs of `many` nodes or more, of which evidence keeps three digits anyway.
         halved: numbers in an array of evidence from which on it is kept with 16 bits each, three
             digits: 300,000 nodes with 40 classes, 10⁶ with 5 would else not fit into 3 GB.
             With all arrays kept so, no answer of Cora, Citeseer, Photo and digits changes, and no
@@ -52,6 +54,8 @@ class _Streaming:
     part: int = 1 << 13
     cache: int = 2**24
     tail: float = 1e-7
+    coarse: float = 1e-4
+    many: int = 100_000
     halved: int = 1 << 24
 
 
@@ -140,9 +144,9 @@ def pagerank(
         values: float32, shape (N, k).
         out: written, shape (N, k); may be `values`.
     """
-    series = _series(steps, teleport)
+    series = _series(steps, teleport, STREAM.tail if len(values) < STREAM.many else STREAM.coarse)
     found = np.empty_like(values) if out is None else out
-    width = _cached_width(len(values))
+    width = cached_width(len(values))
     for first in range(0, values.shape[1], width):
         part = np.array(values[:, first : first + width], order="C")
         if len(series) > steps:
@@ -153,7 +157,7 @@ def pagerank(
     return found
 
 
-def _cached_width(n_rows: int) -> int:
+def cached_width(n_rows: int) -> int:
     """As many columns as the processor's cache holds; where it holds none, a cache line's."""
     fitting = STREAM.cache // (4 * max(1, n_rows))
     if fitting < 4:
@@ -162,8 +166,8 @@ def _cached_width(n_rows: int) -> int:
 
 
 @cache
-def _series(steps: int, teleport: float) -> tuple[float, ...]:
-    """Chebyshev coefficients of the walk as a function of Ŝ, up to the last that matters."""
+def _series(steps: int, teleport: float, tail: float) -> tuple[float, ...]:
+    """Chebyshev coefficients of the walk as a function of Ŝ, without a tail that small."""
     angles = (np.arange(512) + 0.5) * (np.pi / 512)
     hop = (1.0 - teleport) * np.cos(angles)
     wanted = np.ones_like(hop)
@@ -173,7 +177,7 @@ def _series(steps: int, teleport: float) -> tuple[float, ...]:
     found = np.cos(orders * angles) @ wanted / 256
     found[0] /= 2
     tails = np.cumsum(np.abs(found)[::-1])[::-1]
-    return tuple(found[tails > STREAM.tail].tolist())
+    return tuple(found[tails > tail].tolist())
 
 
 def _chebyshev(matrix: sparse.csr_matrix, values: Array, series: tuple[float, ...]) -> Array:

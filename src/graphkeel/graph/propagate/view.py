@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from graphkeel.graph.propagate.local import STREAM, multiply, row_blocks
 
@@ -108,7 +109,7 @@ class Products:
 
     def __init__(self, views: list[View], weights: list[Array], offsets: Array) -> None:
         pairs = list(zip(views, weights, strict=True))
-        self._own = [(view.features, weight) for view, weight in pairs if not view.hops]
+        self._own = [_read(view.features, weight) for view, weight in pairs if not view.hops]
         self._offsets = offsets
         self.shape = (views[0].features.shape[0], *offsets.shape)
         self._far = _walked([pair for pair in pairs if pair[0].hops], self.shape)
@@ -118,15 +119,25 @@ class Products:
         offsets = self._offsets[sets]
         found = 0.0 if self._far is None else self._far[nodes, sets]
         for features, weight in self._own:
-            chosen = np.ascontiguousarray(weight[:, sets]).reshape(len(weight), -1)
+            chosen = np.ascontiguousarray(weight[:, sets]).reshape(len(weight), offsets.size)
             product = np.asarray(features[nodes] @ chosen)
             found = found + product.reshape(len(product), *offsets.shape)
         return np.asarray(found + offsets)
 
     def keep_last(self) -> None:
         """Let go of all sets but the last."""
+        self._own = [(features, weight[:, LAST].copy()) for features, weight in self._own]
         if self._far is not None:
             self._far = self._far[:, LAST].copy()
+
+
+def _read(features: Any, weight: Array) -> tuple[Any, Array]:
+    """Both without columns of sparse features that have no weight: few nodes are linked with a
+    labelled one."""
+    if not sparse.issparse(features):
+        return features, weight
+    columns = np.flatnonzero(weight.any(axis=(1, 2)))
+    return features[:, columns], weight[columns]
 
 
 def _added(features: Any, weight: Array, found: Array | None) -> Array:
