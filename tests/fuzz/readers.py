@@ -46,7 +46,8 @@ from graphkeel.lyapunov.certify import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.storage import FOLDER
-from graphkeel.report import find_sources, render_page
+from graphkeel.report.page import render_page
+from graphkeel.report.sources import find_sources
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store

@@ -81,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
             "there is nothing to report on",
             fix="Name a folder written with --out, or a model with --weights and --factory.",
         )
-    from graphkeel.report import find_sources, write_report
+    from graphkeel.report.page import write_report
+    from graphkeel.report.sources import find_sources
     from graphkeel.runs.later import told_by
 
     path = args.to or (args.out or args.folders[0]) / "report.html"

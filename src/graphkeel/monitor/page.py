@@ -19,10 +19,15 @@ def write_page(folder: Path, looks: list[dict[str, Any]]) -> Path:
         folder: of the run.
         looks: from `write_history`, oldest first.
     """
-    from graphkeel.report import dumbbells, rendered, trend
+    from graphkeel.report.charts import dumbbells, trend
+    from graphkeel.report.page import rendered
 
     now = looks[-1]
     try:
+        # homophily as a line, and a band between it and the fitted graph's
+        homophily = [look["homophily"] for look in looks]
+        fitted = [look["homophily_fitted"] for look in looks]
+        low, high = list(map(min, homophily, fitted)), list(map(max, homophily, fitted))
         page = rendered(
             "monitor.html.j2",
             title=f"{folder.absolute().name}: {now['nodes']:,} nodes",
@@ -35,7 +40,7 @@ def write_page(folder: Path, looks: list[dict[str, Any]]) -> Path:
                 low=[look["low"] for look in looks],
                 high=[look["high"] for look in looks],
             ),
-            homophily_chart=_homophily(looks),
+            homophily_chart=trend(homophily, label="homophily", low=low, high=high),
             shares_chart=dumbbells(_shares(now), label="class shares", neutral=True),
         )
     except (LookupError, TypeError, ValueError) as error:  # a line that somebody else wrote
@@ -55,13 +60,3 @@ def _shares(now: dict[str, Any]) -> list[dict[str, Any]]:
         {"name": f"class {label}", "before": before, "after": after}
         for label, (before, after) in enumerate(pairs)
     ]
-
-
-def _homophily(looks: list[dict[str, Any]]) -> Any:
-    """The line now, and a band between it and the fitted graph's."""
-    from graphkeel.report import trend
-
-    values = [look["homophily"] for look in looks]
-    fitted = [look["homophily_fitted"] for look in looks]
-    low = list(map(min, values, fitted))
-    return trend(values, label="homophily", low=low, high=list(map(max, values, fitted)))

@@ -14,7 +14,8 @@ from graphkeel.graph import load_graph
 from graphkeel.graph.datasets.registry import prepare_features
 from graphkeel.models.zoo import own_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
-from graphkeel.report import read_nodes, stored_facts
+from graphkeel.report.fit_facts import stored_facts
+from graphkeel.report.sources import read_nodes
 
 
 def with_own_model(folder: Path, options: dict[str, Any]) -> Reconstructor:
