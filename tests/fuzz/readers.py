@@ -39,8 +39,9 @@ from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.datasets.registry import load_graph
-from graphkeel.label import Row, Shown, read_labels
+from graphkeel.label import Shown, read_labels
 from graphkeel.label.files import as_csv, read_rows
+from graphkeel.label.view import Row
 from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.certify import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model

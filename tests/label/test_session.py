@@ -12,10 +12,11 @@ from labeller import give, skip, undo
 
 import graphkeel
 from graphkeel.core.errors import ConfigError, DataError, StorageError
-from graphkeel.label import LabelSettings, Row, Session, read_labels
+from graphkeel.label import LabelSettings, Session, read_labels
 from graphkeel.label import session as module
 from graphkeel.label.estimate import Change, advice, estimates
 from graphkeel.label.session import Stale
+from graphkeel.label.view import Row
 from threads import at_once
 
 

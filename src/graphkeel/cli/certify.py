@@ -28,14 +28,14 @@ from graphkeel.cli.shared.common import (
     add_common,
     add_dataset,
     console,
-    emit_json,
+    emit,
     make_out_dir,
     number,
     seconds_type,
     verbatim,
     whole_number,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
+from graphkeel.cli.shared.own_model import add_model, add_own_model, chosen_model, specs
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.signals import end_if_asked
@@ -60,7 +60,7 @@ HELP = "prove the class controllers of a frozen model stable, and write certific
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dataset(parser)
-    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
+    add_model(parser)
     parser.add_argument(
         "--split", default="biased", help="biased, random or public (default biased)"
     )
@@ -100,10 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     payload, _ = certified(args, _say_round)
-    if args.json:
-        emit_json(payload)
-    else:
-        show(payload)
+    emit(args, payload, lambda: show(payload))
     verdicts = {row["verdict"] for row in payload["classes"]}
     codes = {"refuted": EXIT_REFUTED, "unknown": EXIT_UNKNOWN}
     return next((code for verdict, code in codes.items() if verdict in verdicts), EXIT_DONE)
@@ -283,18 +280,9 @@ def _graph_facts(graph: dict[str, Any]) -> dict[str, Any]:
     """The facts that hold with message passing, without the weights."""
     counted = graph.get("equilibrium", {})
     stated = ("contraction", "kappa", "reason")
-    counts = (
-        "nodes",
-        "certain",
-        "labelled",
-        "labelled_certain",
-        "residual",
-        "radius",
-        "uncertain",
-        "written",
-    )
+    left_out = ("controlled", "mixed", "labelled_led", "states_sha256")
     facts: dict[str, Any] = {name: graph[name] for name in stated if name in graph}
-    return facts | {name: counted[name] for name in counts if name in counted}
+    return facts | {name: value for name, value in counted.items() if name not in left_out}
 
 
 def _say_round(log: RoundLog) -> None:

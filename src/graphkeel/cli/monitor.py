@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
     add_json,
+    add_seed_of_run,
     console,
     dataset_type,
-    emit_json,
+    emit,
     emit_lines,
     number,
     path_type,
-    seed_type,
     verbatim,
 )
 from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
@@ -43,7 +43,6 @@ EXIT_CODES = {"nothing": 0, "update": 4, "label": 5, "retrain": 6}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
     parser.add_argument(
         "folder", type=path_type, metavar="RUN", help="a folder of a run, or a saved one"
     )
@@ -67,9 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="STEP=POINTS",
         help="of update, label or retrain (default 0.25, 2 and 8); may be given several times",
     )
-    parser.add_argument(
-        "--seed", type=seed_type, default=None, help="which seed of the run (default: its first)"
-    )
+    add_seed_of_run(parser)
     add_own_model(parser)
     add_json(parser)
 
@@ -83,10 +80,8 @@ def _price(text: str) -> tuple[str, float]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     from graphkeel.monitor import MonitorSettings, Prices
-    from graphkeel.runs.later import later_graph, with_own_model
-    from graphkeel.runs.opened import features_of, opened
+    from graphkeel.runs.opened import features_of, later_graph, opened, with_own_model
 
     _, options = chosen_model(args)
     if options:
@@ -97,11 +92,10 @@ def run(args: argparse.Namespace) -> int:
         rec, _, _ = opened(args.folder, specs(args), args.seed)
     settings = MonitorSettings(prices=Prices(**dict(args.price)))
     found = rec.monitor(week, args.folder, another=args.another, settings=settings)
-    if args.json:
-        emit_json({"command": "monitor", **found.to_dict(), "exit_code": EXIT_CODES[found.action]})
-    else:
-        _show(args, found)
-    return EXIT_CODES[found.action]
+    code = EXIT_CODES[found.action]
+    payload = {"command": "monitor", **found.to_dict(), "exit_code": code}
+    emit(args, payload, lambda: _show(args, found))
+    return code
 
 
 def _show(args: argparse.Namespace, found: DriftReport) -> None:

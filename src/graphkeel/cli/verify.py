@@ -22,14 +22,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import add_json, emit_json, emit_lines, path_type, seconds_type
-from graphkeel.cli.shared.sublevel import (
-    add_sublevel_arguments,
-    proof_lines,
-    store_proof,
+from graphkeel.cli.shared.common import add_json, emit, emit_lines, path_type, seconds_type
+from graphkeel.cli.shared.proofs import (
+    add_verify_arguments,
+    run_property,
+    store_proofs,
     with_sublevel,
 )
-from graphkeel.cli.shared.verify_property import add_verify_arguments, run_verify
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ _PROGRESS = _Progress()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the command."""
     parser.add_argument(
         "problem", type=path_type, metavar="PROBLEM", help="a .json or .npz problem file"
     )
@@ -99,14 +97,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="wall",
         help="whether --timeout is of wall or of processor time (default wall)",
     )
-    add_sublevel_arguments(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, decide, print."""
     if args.property is not None or args.problem.suffix == ".onnx":
-        return run_verify(args)
+        return run_property(args)
     if args.results is not None:
         raise ConfigError("--results is for a network and its property", got="a closed loop")
     from graphkeel.verify.crosscheck import cross_check
@@ -120,13 +117,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         name = args.engine
         report = engine(name, problem).solve(problem, budget, conditions)
-    shown = store_proof(problem, report, args.proof)
-    if args.json:
-        stored = {} if args.proof is None else {"proof": str(args.proof) if shown else None}
-        what = {"command": "verify", "problem": str(args.problem), "engine": name}
-        emit_json({**what, **_payload(report), **stored})
-    else:
-        emit_lines([*_lines(report), *proof_lines(args.proof, shown)])
+    what = {"command": "verify", "problem": str(args.problem), "engine": name, **_payload(report)}
+    lines = _lines(report)
+    if args.proof is not None:
+        shown, sentence = store_proofs(args, problem, report)
+        what["proof"] = str(args.proof) if shown else None
+        lines.append(f"  {sentence}")
+    emit(args, what, lambda: emit_lines(lines))
     return report.verdict.exit_code
 
 

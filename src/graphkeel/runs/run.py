@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,35 +23,13 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.zoo import OWN, own_model
 from graphkeel.runs.method import MethodResult
-from graphkeel.runs.specs import RunSpec
-from graphkeel.store.job import DONE, Job, Measurement, Spec
+from graphkeel.runs.specs import AnySpec, RunSpec
+from graphkeel.store.job import DONE, Job, Measurement
 from graphkeel.store.provenance import commit, package_versions
 from graphkeel.store.statistics import summarise
 from graphkeel.store.store import FILE, Store
 
 Row = dict[str, Any]
-
-
-class _Runnable(Spec, Protocol):
-    """A specification that runs seed by seed."""
-
-    PROGRAM: ClassVar[str]
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-
-    def data_hash(self, seed: int) -> str:
-        """SHA-256 of the data of a seed."""
-
-    def code_version(self) -> str:
-        """SHA-256 of the code that computes it."""
-
-    def published(self) -> dict[str, list[float]]:
-        """Rows that others have published about such a run."""
-
-    def outcome(self, seed: int) -> Outcome:
-        """The result for a seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +47,8 @@ class Outcome:
     nodes: dict[str, Tensor]
 
 
-AnySpec = TypeVar("AnySpec", bound=_Runnable)
-
-
 @dataclass(frozen=True)
-class RunResult(Generic[AnySpec]):
+class RunResult:
     """The rows of a run, in the order of their seeds."""
 
     spec: AnySpec
@@ -103,7 +78,7 @@ def run_seeds(
     *,
     out: Path | None = None,
     on_row: Callable[[Row], None] = lambda _: None,
-) -> RunResult[AnySpec]:
+) -> RunResult:
     """Run every seed that the run folder does not hold yet."""
     folder = None if out is None else _RunFolder(out, spec)
     rows = []
@@ -118,7 +93,7 @@ class _RunFolder:
     """The folder of a run: a store with a row a seed, and beside it the rewritten features and the
     predictions of each seed. A folder belongs to one run: that of another is refused."""
 
-    def __init__(self, folder: Path, spec: _Runnable) -> None:
+    def __init__(self, folder: Path, spec: AnySpec) -> None:
         self.folder = folder
         self.spec = spec
         self.store = Store(folder / FILE, versions=package_versions())

@@ -43,7 +43,6 @@ _ENDED = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command: those of keel certify, and one of the protocol."""
     plain.add_arguments(parser)
     parser.add_argument(
         "--start-node",
@@ -62,7 +61,6 @@ def _node(text: str) -> int | str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     if args.start_node is None:
         return plain.run(args)
 

@@ -60,7 +60,6 @@ HELP = "the paper's tables, measured: every row beside its published number"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
     parser.add_argument(
         "table",
         nargs="?",
@@ -184,7 +183,6 @@ def _counts(text: str) -> list[int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     from graphkeel.store.provenance import package_versions
     from graphkeel.store.store import FILE, Store
     from graphkeel_paper.tables.filled import Filled
