@@ -42,8 +42,8 @@ from graphkeel.graph.datasets.registry import load_graph
 from graphkeel.label import Shown, read_labels
 from graphkeel.label.files import as_csv, read_rows
 from graphkeel.label.view import Row
-from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.certify import load_state, save_state
+from graphkeel.lyapunov.result import TrainState
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.storage import FOLDER

@@ -184,7 +184,7 @@ def test_what_cannot_be_written_was_not_answered(start, monkeypatch):
     def full(*_: object) -> None:
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr(module, "write_text", full)
+    monkeypatch.setattr(module, "write_rows", full)
     with pytest.raises(StorageError):
         session.answer(state["version"], state["task"]["node"], 0)
     assert session.state() == state

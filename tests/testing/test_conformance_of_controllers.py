@@ -13,13 +13,12 @@ from graphkeel.control import (
     LQR,
     MFAC,
     PID,
-    ControllerBatch,
     Deadbeat,
     NeuralController,
     Plant,
     Regulation,
 )
-from graphkeel.control.neural import FORMS
+from graphkeel.control.neural import FORMS, ControllerBatch
 from graphkeel.core.errors import KeelError
 from graphkeel.testing import ConformanceError, check_controller, yield_controller_checks
 

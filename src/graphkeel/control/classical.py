@@ -84,29 +84,16 @@ class LQR(Controller):
             slope: J = dC/dx, shape (n, d).
         """
         left, values, right = torch.linalg.svd(slope, full_matrices=False)
-        weights = (
-            self._riccati(values)
-            * values
-            / (self._effort(values) + self._riccati(values) * values**2)
-        )
+        cost = self._riccati(values)
+        weights = cost * values / (self._effort(values) + cost * values**2)
         return right.T @ torch.diag(weights) @ left.T
-
-    def lyapunov_matrix(self, slope: Tensor) -> Tensor:
-        """P of V(e) = eᵀPe, which falls by at least q‖e‖² a step along the loop.
-
-        Args:
-            slope: J = dC/dx, shape (n, d).
-        """
-        left, values, _ = torch.linalg.svd(slope, full_matrices=False)
-        return left @ torch.diag(self._riccati(values)) @ left.T
 
     def _effort(self, values: Tensor) -> Tensor:
         return self.r * values.max() ** 2
 
     def _riccati(self, values: Tensor) -> Tensor:
-        squares = (values**2).clamp_min(
-            1e-12 * float(values.max()) ** 2
-        )  # a dead direction costs, not crashes
+        # a dead direction costs, not crashes
+        squares = (values**2).clamp_min(1e-12 * float(values.max()) ** 2)
         return (self.q + (self.q**2 + 4 * self.q * self._effort(values) / squares).sqrt()) / 2
 
 

@@ -21,7 +21,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -147,12 +147,13 @@ def application(session: Session, port: int, settings: ServerSettings = ServerSe
             raise HTTPException(404, "There is no such image.")
         return FileResponse(path, media_type=IMAGES[path.suffix.lower()])
 
+    pages = StaticFiles(packages=[("graphkeel.label", "page")], html=True)
     routes = [
         Route("/state", state, methods=["GET"]),
         Route("/answer", answer, methods=["POST"]),
         Route("/undo", undo, methods=["POST"]),
         Route("/image/{node:int}/{column:int}", image, methods=["GET"]),
-        Mount("/", StaticFiles(packages=[("graphkeel.label", "page")], html=True)),
+        *(Route(path, pages) for path in ("/", "/label.css", "/label.js", "/icon.svg")),
     ]
     refusals = dict.fromkeys((HTTPException, KeelError, ClientDisconnect), _refusal)
     return Door(Starlette(routes=routes, exception_handlers=refusals), port, settings.path)

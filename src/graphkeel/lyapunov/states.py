@@ -46,13 +46,8 @@ class Domain:
 def shared_domains(
     logits: Array, equilibria: Array, settings: DomainSettings = DomainSettings()
 ) -> list[Domain]:
-    """One box for every class, so that a state of D is a state of each class's loop.
-
-    Args:
-        logits: of all nodes, shape (nodes, n).
-        equilibria: Y of each class, shape (classes, n).
-        settings: how much larger than the logits the box is.
-    """
+    """One box for every class, so that a state of D is a state of each class's loop, from the
+    logits of all nodes, shape (nodes, n), and Y of each class, shape (classes, n)."""
     logits, equilibria = np.asarray(logits, np.float64), np.asarray(equilibria, np.float64)
     if logits.ndim != 2 or not len(logits):
         raise DataError(
