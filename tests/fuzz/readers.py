@@ -25,16 +25,13 @@ from safetensors.numpy import save as save_arrays
 
 from graphkeel.certificate import (
     ClassProof,
-    anchored_controller,
-    anchored_lyapunov,
     build_certificate,
     certificate_bytes,
     check_certificate,
-    collapsed,
-    collapsed_loop,
     mlp,
     write_certificate,
 )
+from graphkeel.certificate.sources import anchored_controller, collapsed, collapsed_loop
 from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_sbm, make_task
@@ -61,6 +58,7 @@ from graphkeel.verify.property.decide import decide
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.question import Case, Inequality, Property
 from graphkeel.verify.result import Budget
+from hand_networks import anchored_lyapunov
 
 
 @dataclass(frozen=True)

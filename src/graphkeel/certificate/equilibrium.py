@@ -24,10 +24,9 @@ def with_equilibrium(
     certificate: Mapping[str, Any],
     layers: list[Branches],
     graph: GraphStates,
-    settings: WriterSettings | None = None,
 ) -> dict[str, Any]:
     """The certificate with what holds of the nodes of one graph."""
-    slack = (settings or WriterSettings()).rounding
+    slack = WriterSettings().rounding
     enclosure = Enclosure(certificate, layers, graph)
     residual = slack * enclosure.residual_bound()
     facts = enclosure.certain_nodes(residual)

@@ -19,7 +19,7 @@ from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkeel.certificate import Layer
+    from graphkeel.certificate.sources import Layer
     from graphkeel.verify.problem import Problem
 
 HELP = "write a problem or a certificate as ONNX, VNN-LIB and SMT-LIB files"
@@ -92,7 +92,8 @@ def _certificate_classes(source: Path) -> list[tuple[int, Problem]] | None:
 
 def _problem(content: dict[str, Any], entry: dict[str, Any]) -> Problem:
     """A class's closed loop: controller and head multiplied out exactly, then rounded once."""
-    from graphkeel.certificate import collapsed, collapsed_loop, decode_array, source_from_json
+    from graphkeel.certificate.encoding import decode_array
+    from graphkeel.certificate.sources import collapsed, collapsed_loop, source_from_json
     from graphkeel.verify.problem import Affine, Network, Problem
 
     def network(layers: tuple[Layer, ...]) -> Network:

@@ -8,15 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.certificate import (
-    ClassProof,
-    GraphProof,
-    Source,
-    anchored_controller,
-    build_certificate,
-    chain,
-    mlp,
-)
+from graphkeel.certificate import ClassProof, GraphProof, Source, build_certificate, chain, mlp
+from graphkeel.certificate.sources import anchored_controller
 from graphkeel.control.base import Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.closed_loop import float64

@@ -5,14 +5,16 @@ from graphkeel.models.batched import Batches
 from graphkeel.models.frozen import FrozenModel, ReturnType
 from graphkeel.models.head import Head, extract_head
 from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE
-from graphkeel.models.training import TrainingConfig, accuracy, train
 from graphkeel.models.zoo import (
     MODELS,
     RECIPES,
     Recipe,
+    TrainingConfig,
+    accuracy,
     build_model,
     load_model,
     save_model,
+    train,
     train_model,
 )
 

@@ -150,12 +150,22 @@ def _made(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
 
 class _TwoConvolutions(nn.Module):
     """conv -> ReLU -> dropout -> conv, with dropout on the input as well: the shape GCN, SAGE and
-    GAT share."""
+    GAT share.
 
-    def __init__(self, conv1: nn.Module, conv2: nn.Module, dropout: float) -> None:
+    Args:
+        n_features, n_classes: input and output sizes.
+        hidden: units between the layers.
+        dropout: share of inputs dropped in training.
+    """
+
+    layer: type[nn.Module]
+
+    def __init__(
+        self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
+    ) -> None:
         super().__init__()
-        self.conv1 = conv1
-        self.conv2 = conv2
+        self.conv1 = self.layer(n_features, hidden)
+        self.conv2 = self.layer(hidden, n_classes)
         self.dropout = dropout
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
@@ -166,33 +176,15 @@ class _TwoConvolutions(nn.Module):
 
 
 class GCN(_TwoConvolutions):
-    """Kipf & Welling's two-layer graph convolutional network.
+    """Kipf & Welling's two-layer graph convolutional network, with 16 hidden units by default."""
 
-    Args:
-        n_features, n_classes: input and output sizes.
-        hidden: units between the layers.
-        dropout: share of inputs dropped in training.
-    """
-
-    def __init__(
-        self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
-    ) -> None:
-        super().__init__(GCNConv(n_features, hidden), GCNConv(hidden, n_classes), dropout)
+    layer = GCNConv
 
 
 class GraphSAGE(_TwoConvolutions):
-    """Two GraphSAGE layers with the mean aggregator.
+    """Two GraphSAGE layers with the mean aggregator, with 16 hidden units by default."""
 
-    Args:
-        n_features, n_classes: input and output sizes.
-        hidden: units between the layers.
-        dropout: share of inputs dropped in training.
-    """
-
-    def __init__(
-        self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
-    ) -> None:
-        super().__init__(SAGEConv(n_features, hidden), SAGEConv(hidden, n_classes), dropout)
+    layer = SAGEConv
 
 
 class GAT(_TwoConvolutions):
@@ -215,11 +207,10 @@ class GAT(_TwoConvolutions):
         heads: int = 8,
         dropout: float = 0.6,
     ) -> None:
-        super().__init__(
-            GATConv(n_features, hidden, heads=heads, dropout=dropout),
-            GATConv(hidden * heads, n_classes, heads=1, concat=False, dropout=dropout),
-            dropout,
-        )
+        nn.Module.__init__(self)
+        self.conv1 = GATConv(n_features, hidden, heads=heads, dropout=dropout)
+        self.conv2 = GATConv(hidden * heads, n_classes, concat=False, dropout=dropout)
+        self.dropout = dropout
 
 
 class APPNP(nn.Module):

@@ -7,15 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.certificate import (
-    CheckResult,
-    Layer,
-    collapsed,
-    collapsed_loop,
-    decode_array,
-    source_from_json,
-)
+from graphkeel.certificate import CheckResult
+from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.equilibrium import graph_sentences
+from graphkeel.certificate.sources import Layer, collapsed, collapsed_loop, source_from_json
 from graphkeel.report.charts import loop_chart
 from graphkeel.report.sources import PAGE
 

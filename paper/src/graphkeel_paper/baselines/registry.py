@@ -30,15 +30,9 @@ _TABLE: dict[str, _Entry] = {
     "lame": _Entry("frozen.lame:LAME"),
     "frgnn": _Entry("frozen.frgnn:FRGNN"),
     "frgnn-all": _Entry("frozen.frgnn:FRGNN", config={"classes": "all"}),
-    "frgnn-labelled": _Entry("frozen.frgnn:FRGNN", config={"pairs": "labelled"}),
-    "frgnn-logits": _Entry("frozen.frgnn:FRGNN", config={"outputs": "logits"}),
-    "frgnn-logits-labelled": _Entry(
-        "frozen.frgnn:FRGNN", config={"outputs": "logits", "pairs": "labelled"}
-    ),
     "matcha": _Entry("frozen.matcha:Matcha"),
     "tsa": _Entry("frozen.tsa:TSA"),
     "gtrans": _Entry("frozen.gtrans:GTrans"),
-    "gtrans-features": _Entry("frozen.gtrans:GTrans", config={"edge_steps": 0}),
     "posterior-alone": _Entry("frozen.posterior:PosteriorAlone"),
     # The paper's row, read in other ways.
     "replace-one-picked": _Entry("frozen.paper_reading:PaperReading", {"pick_class": True}),

@@ -252,7 +252,7 @@ def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[s
 def _plan(args: argparse.Namespace) -> Plan:
     """The rows, columns and jobs of the table that was asked for."""
     from graphkeel_paper.tables.plan import Request
-    from graphkeel_paper.tables.registry import TABLES
+    from graphkeel_paper.tables.stored import TABLES
 
     if args.table is None:
         raise ConfigError(
