@@ -23,7 +23,7 @@ from graphkeel.certificate.equilibrium import STATES
 from graphkeel.certificate.graph_check import Enclosure, GraphStates
 from graphkeel.certificate.layers import Operator, is_undirected
 from graphkeel.core.errors import CertificateError
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.tensors import save_tensors
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.models.aggregation import operator_of, recognise
 from graphkeel.models.frozen import FrozenModel

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphkeel.certificate.encoding import read_arrays, sealed
 from graphkeel.certificate.graph_check import Enclosure, GraphStates
 from graphkeel.certificate.layers import Branches
-from graphkeel.certificate.settings import WriterSettings
+from graphkeel.certificate.sources import WriterSettings
 from graphkeel.core.digests import arrays_sha256
 from graphkeel.core.errors import CertificateError
 

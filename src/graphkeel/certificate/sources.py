@@ -19,13 +19,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphkeel.certificate.encoding import decode_array, encode_array
-from graphkeel.certificate.settings import WriterSettings
 from graphkeel.checker import networks
-from graphkeel.checker.exact import Vector
+from graphkeel.checker.exact import Vector, Work
 
 Floats = NDArray[np.float64]
 _Pair = tuple[ArrayLike | None, ArrayLike | None]
 Source = tuple[tuple["Factor", ...], ...]
+
+
+@dataclass(frozen=True)
+class WriterSettings:
+    """Attributes:
+    rounding: a rounding bound measured here is stated so many times as large, since another
+        machine sums in another order.
+    products: limit on the exact arithmetic of one statement, more than the checker allows.
+    """
+
+    rounding: float = 4.0
+    products: int = 10**12
+
+    def work(self) -> Work:
+        """The limit on products, to be spent."""
+        return Work(self.products)
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ from graphkeel.certificate.layers import (
     run_layers,
     through_rows,
 )
-from graphkeel.certificate.settings import WriterSettings
+from graphkeel.certificate.sources import WriterSettings
 from graphkeel.checker import Rejected, Unreadable
 from graphkeel.checker.exact import float_above
 from graphkeel.checker.networks import read_source

@@ -40,46 +40,27 @@ HELP = "the same frozen weights on another graph, with few labels there or none"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     data = "a dataset's name or a graph of your own as FILE.npz"
-    parser.add_argument("--source", required=True, metavar="NAME|FILE", help=f"where: {data}")
-    parser.add_argument("--target", required=True, metavar="NAME|FILE", help=f"whereto: {data}")
-    parser.add_argument(
-        "--target-labels",
-        type=_labels,
-        default=0,
-        metavar="N|FILE",
-        help="labels known on the target: how many, or a CSV file (default 0)",
-    )
-    parser.add_argument(
-        "--keep",
-        default="graph",
-        help="what may be kept of the source: graph, summary or model (default graph)",
-    )
+    add("--source", required=True, metavar="NAME|FILE", help=f"where: {data}")
+    add("--target", required=True, metavar="NAME|FILE", help=f"whereto: {data}")
+    words = "labels known on the target: how many, or a CSV file (default 0)"
+    add("--target-labels", type=_labels, default=0, metavar="N|FILE", help=words)
+    words = "what may be kept of the source: graph, summary or model (default graph)"
+    add("--keep", default="graph", help=words)
     add_model(parser)
-    parser.add_argument(
-        "--method",
-        default="auto",
-        help="auto (default), none, or a control: no-model, random-weights; keel-paper has rivals",
-    )
+    words = "auto (default), none, or a control: no-model, random-weights; keel-paper has rivals"
+    add("--method", default="auto", help=words)
     add_class_weight(parser)
     add_seeds(parser, "how many seeds, from --seed on (default 5; 1 for a model of your own)")
-    parser.add_argument(
-        "--split",
-        help="of the source: most (four fifths train), biased, random or public (default most; "
-        "with --weights public, where the source has masks)",
-    )
-    parser.add_argument(
-        "--features",
-        help="auto (components of the source), raw or rownorm (default auto; raw with --weights)",
-    )
+    words = "of the source: most (four fifths train), biased, random or public (default most; "
+    words += "with --weights public, where the source has masks)"
+    add("--split", help=words)
+    words = "auto (components of the source), raw or rownorm (default auto; raw with --weights)"
+    add("--features", help=words)
     add_own_model(parser)
-    parser.add_argument(
-        "--components",
-        type=positive_int,
-        default=32,
-        metavar="K",
-        help="of --features auto (default 32)",
-    )
+    words = "of --features auto (default 32)"
+    add("--components", type=positive_int, default=32, metavar="K", help=words)
     add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
 
 

@@ -59,43 +59,22 @@ HELP = "prove the class controllers of a frozen model stable, and write certific
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add_dataset(parser)
     add_model(parser)
-    parser.add_argument(
-        "--split", default="biased", help="biased, random or public (default biased)"
-    )
-    parser.add_argument(
-        "--features",
-        default="auto",
-        help="auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)",
-    )
-    parser.add_argument(
-        "--classes", default="all", help="all, or labels separated by commas (default all)"
-    )
-    parser.add_argument(
-        "--form", default="anchored", help="anchored, homogeneous or paper (default anchored)"
-    )
-    parser.add_argument(
-        "--engine", default="auto", help="who decides: auto, branch or smt (default auto)"
-    )
-    parser.add_argument(
-        "--budget",
-        type=seconds_type,
-        default=45.0,
-        metavar="S",
-        help="seconds for training and proofs (default 45)",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="another field of LyapunovConfig, e.g. rho=1; may be repeated",
-    )
+    add("--split", default="biased", help="biased, random or public (default biased)")
+    words = "auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)"
+    add("--features", default="auto", help=words)
+    add("--classes", default="all", help="all, or labels separated by commas (default all)")
+    add("--form", default="anchored", help="anchored, homogeneous or paper (default anchored)")
+    add("--engine", default="auto", help="who decides: auto, branch or smt (default auto)")
+    words = "seconds for training and proofs (default 45)"
+    add("--budget", type=seconds_type, default=45.0, metavar="S", help=words)
+    words = "another field of LyapunovConfig, e.g. rho=1; may be repeated"
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help=words)
     add_own_model(parser)
-    add_common(
-        parser, out_help="write the certificate and the controllers here (default: certify-DATASET)"
-    )
+    words = "write the certificate and the controllers here (default: certify-DATASET)"
+    add_common(parser, out_help=words)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -57,39 +57,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_split(parser)
     add_features(parser)
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--labels",
-        type=path_type,
-        metavar="FILE",
-        help="a CSV file with columns node and label, or Label Studio's export (.json)",
-    )
-    source.add_argument(
-        "--simulate",
-        type=positive_int,
-        metavar="N",
-        help="let the labels of N random test nodes arrive",
-    )
-    source.add_argument(
-        "--suggest",
-        type=positive_int,
-        metavar="N",
-        help="write the N nodes whose labels would help most, to be filled in",
-    )
-    parser.add_argument(
-        "--to",
-        type=path_type,
-        metavar="FILE",
-        help="the file that --suggest writes, .csv or .json (default: suggested.csv, in --out)",
-    )
+    words = "a CSV file with columns node and label, or Label Studio's export (.json)"
+    source.add_argument("--labels", type=path_type, metavar="FILE", help=words)
+    words = "let the labels of N random test nodes arrive"
+    source.add_argument("--simulate", type=positive_int, metavar="N", help=words)
+    words = "write the N nodes whose labels would help most, to be filled in"
+    source.add_argument("--suggest", type=positive_int, metavar="N", help=words)
+    words = "the file that --suggest writes, .csv or .json (default: suggested.csv, in --out)"
+    parser.add_argument("--to", type=path_type, metavar="FILE", help=words)
     add_class_weight(parser)
     add_own_model(parser)
-    parser.add_argument(
-        "--batches",
-        type=positive_int,
-        default=5,
-        metavar="B",
-        help="batches of --simulate (default 5)",
-    )
+    words = "batches of --simulate (default 5)"
+    parser.add_argument("--batches", type=positive_int, default=5, metavar="B", help=words)
     add_common(parser, out_help="keep the final reconstruction here")
 
 

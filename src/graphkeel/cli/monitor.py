@@ -43,29 +43,14 @@ EXIT_CODES = {"nothing": 0, "update": 4, "label": 5, "retrain": 6}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "folder", type=path_type, metavar="RUN", help="a folder of a run, or a saved one"
-    )
-    parser.add_argument(
-        "--data",
-        type=dataset_type,
-        required=True,
-        metavar="WEEK",
-        help="the graph as it is now: FILE.npz, a folder of .npy files, or a dataset's name",
-    )
-    parser.add_argument(
-        "--another",
-        action="store_true",
-        help="it is a graph of its own: its nodes are not those of the run",
-    )
-    parser.add_argument(
-        "--price",
-        type=_price,
-        action="append",
-        default=[],
-        metavar="STEP=POINTS",
-        help="of update, label or retrain (default 0.25, 2 and 8); may be given several times",
-    )
+    add = parser.add_argument
+    add("folder", type=path_type, metavar="RUN", help="a folder of a run, or a saved one")
+    words = "the graph as it is now: FILE.npz, a folder of .npy files, or a dataset's name"
+    add("--data", type=dataset_type, required=True, metavar="WEEK", help=words)
+    words = "it is a graph of its own: its nodes are not those of the run"
+    add("--another", action="store_true", help=words)
+    words = "of update, label or retrain (default 0.25, 2 and 8); may be given several times"
+    add("--price", type=_price, action="append", default=[], metavar="STEP=POINTS", help=words)
     add_seed_of_run(parser)
     add_own_model(parser)
     add_json(parser)

@@ -46,11 +46,8 @@ HELP = "better predictions from the same frozen weights, over several seeds"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dataset(parser)
     add_model(parser)
-    parser.add_argument(
-        "--method",
-        default="auto",
-        help="auto (default), none, replace, diffuse, or a control: no-model, random-weights",
-    )
+    words = "auto (default), none, replace, diffuse, or a control: no-model, random-weights"
+    parser.add_argument("--method", default="auto", help=words)
     add_seeds(parser, "how many seeds, from --seed on (default 10; 1 for a model of your own)")
     add_split(parser)
     add_features(parser)

@@ -25,7 +25,7 @@ from graphkeel.core.digests import tensors_sha256
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.names import check_name
 from graphkeel.core.statistics import percent
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.tensors import save_tensors
 from graphkeel.graph.task import GraphTask
 from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE, propagated
 

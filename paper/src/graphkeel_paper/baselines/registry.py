@@ -18,7 +18,6 @@ class _Entry:
 
     place: str
     options: dict[str, Any] = field(default_factory=dict)
-    config: dict[str, Any] = field(default_factory=dict)  # fields of the class's `CONFIG` dataclass
 
 
 _TABLE: dict[str, _Entry] = {
@@ -29,7 +28,7 @@ _TABLE: dict[str, _Entry] = {
     "t3a": _Entry("frozen.t3a:T3A"),
     "lame": _Entry("frozen.lame:LAME"),
     "frgnn": _Entry("frozen.frgnn:FRGNN"),
-    "frgnn-all": _Entry("frozen.frgnn:FRGNN", config={"classes": "all"}),
+    "frgnn-all": _Entry("frozen.frgnn:FRGNN", {"classes": "all"}),
     "matcha": _Entry("frozen.matcha:Matcha"),
     "tsa": _Entry("frozen.tsa:TSA"),
     "gtrans": _Entry("frozen.gtrans:GTrans"),
@@ -48,7 +47,7 @@ _TABLE: dict[str, _Entry] = {
     "replace-one-after-hops": _Entry("frozen.reachability:AfterHops"),
     # A model of their own, or a changed copy, is trained.
     "frgnn-gcn": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}),
-    "frgnn-gcn-all": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}, {"classes": "all"}),
+    "frgnn-gcn-all": _Entry("frozen.frgnn:FRGNN", {"base": "gcn", "classes": "all"}),
     "tent": _Entry("retrained.tent:Tent"),
     "soga": _Entry("retrained.soga:SOGA"),
     "homottt": _Entry("retrained.homottt:HomoTTT"),
@@ -78,16 +77,11 @@ def get_baseline(name: str) -> Method:
     entry = _TABLE[name]
     module_name, class_name = entry.place.split(":")
     module = importlib.import_module(f"graphkeel_paper.baselines.{module_name}")
-    options = dict(entry.options)
-    if entry.config:
-        options["config"] = module.CONFIG(**entry.config)
     build = getattr(module, class_name)
     # The rivals of the frozen model carry their names themselves; the others serve several rows.
-    return (
-        build(name=name, **options)
-        if "name" in getattr(build, "__dataclass_fields__", {})
-        else build(**options)
-    )
+    serves_several = "name" in getattr(build, "__dataclass_fields__", {})
+    method: Method = build(**({"name": name} if serves_several else {}), **entry.options)
+    return method
 
 
 def _averaged(name: str) -> Method:

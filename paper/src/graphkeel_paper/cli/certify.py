@@ -20,7 +20,7 @@ from graphkeel.cli.shared.common import (
     EXIT_REFUTED,
     EXIT_UNKNOWN,
     console,
-    emit_json,
+    emit,
 )
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.signals import end_if_asked
@@ -77,12 +77,13 @@ def run(args: argparse.Namespace) -> int:
     if result.training is None:
         raise ConfigError("Algorithm 1 needs a head that can be read off", got=result.reason)
     payload["as_printed"] = _as_printed(result.training)
-    if args.json:
-        emit_json(payload)
-    else:
+
+    def show() -> None:
         plain.show(payload)
         sentence = _printed_sentence(payload["as_printed"])
         console().print(sentence, soft_wrap=True, highlight=False)
+
+    emit(args, payload, show)
     return _ENDS[payload["as_printed"]["ended"]]
 
 
