@@ -1,5 +1,8 @@
 """Frozen models and their heads; reference networks (SGC, GCN, GAT, GraphSAGE, APPNP) and one small
-trainer."""
+trainer.
+
+Shapes are the same everywhere: features `x` (N, d), edges `edge_index` int64 (2, E), scores and
+logits (N, n). A docstring names a shape that differs."""
 
 from graphkeel.models.batched import Batches
 from graphkeel.models.frozen import FrozenModel, ReturnType

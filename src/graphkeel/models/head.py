@@ -382,11 +382,7 @@ _Response = Callable[[Tensor], Tensor]
 
 
 def self_loops(x: Tensor) -> Tensor:
-    """Edges of a graph in which every node sees itself and nobody else, shape (2, n).
-
-    Args:
-        x: features, shape (n, d).
-    """
+    """Edges of a graph in which every node sees itself and nobody else, shape (2, n)."""
     nodes = torch.arange(x.shape[0], device=x.device)
     return torch.stack([nodes, nodes])
 
@@ -428,12 +424,8 @@ class _GraphResponse:
 def response_of(
     frozen: FrozenModel, fields: Tensor, model_kwargs: dict[str, Any]
 ) -> tuple[_Response, int, str | None]:
-    """How the model answers fields, how many logits it gives, and, where it must be asked on its
-    own graph, why nothing can be read off.
-
-    Args:
-        fields: examples, shape (B, d).
-    """
+    """How the model answers fields (B, d), how many logits it gives, and, where it must be asked on
+    its own graph, why nothing can be read off."""
     single = FieldResponse(frozen, model_kwargs)
     probes = fields[: PROBING.probed]
     try:

@@ -27,13 +27,8 @@ from graphkeel.store.store import read_run
 
 
 def opened(folder: Path, specs: Any, seed: int | None = None) -> tuple[Reconstructor, Data, int]:
-    """The reconstructor of a seed on its graph, both made as the run made them, and the seed.
-
-    Args:
-        folder: written by `keel run`, `keel adapt` or `keel feedback` with --out.
-        specs: a module with `RunSpec` and `AdaptSpec`.
-        seed: None: the first that the run has.
-    """
+    """The reconstructor of a seed, None for the first, on its graph, both made as the run made
+    them, and the seed; `specs` is a module with `RunSpec` and `AdaptSpec`."""
     found = read_run(folder)
     if found is None:
         return _fed_back(folder, specs)
@@ -66,11 +61,7 @@ def _fed_back(folder: Path, specs: Any) -> tuple[Reconstructor, Data, int]:
 
 
 def features_of(folder: Path, specs: Any) -> str:
-    """How the features of a run were prepared, for a graph that is to have the same ones.
-
-    Args:
-        folder, specs: as for `opened`.
-    """
+    """How the features of a run were prepared, for a graph that is to have the same ones."""
     found = read_run(folder)
     spec = _spec(folder, specs, _noted(folder)[0] if found is None else found[0]["spec"])
     is_fitted = isinstance(spec, specs.AdaptSpec) and spec.features == "auto"

@@ -209,15 +209,9 @@ def _node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor
 def node_columns(
     edge_index: Tensor, y: Tensor, split: Tensor, before: Tensor, after: Tensor
 ) -> dict[str, Tensor]:
-    """The columns of the report's list of nodes, each of shape (N,).
-
-    Args:
-        edge_index: int64, shape (2, E).
-        y: labels, shape (N,).
-        split: 1 training, 2 validation, 3 test, 0 none; int8, shape (N,).
-        before: scores of the untouched model, shape (N, n_classes).
-        after: scores of the method, shape (N, n_classes).
-    """
+    """The columns of the report's list of nodes, each of shape (N,), from labels, the code of each
+    node's split (1 training, 2 validation, 3 test, 0 none; int8), and the scores of the untouched
+    model and of the method, shape (N, n_classes)."""
     return {
         "y": y,
         "split": split,
