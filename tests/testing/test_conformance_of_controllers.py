@@ -44,7 +44,6 @@ BOTH, AFFINE, NOWHERE = ("affine", "relu"), ("affine",), ()
 OURS = [
     (Deadbeat(), BOTH),
     (PID(), BOTH),
-    (PID(decoupling="gradient", ki=1.0, steps=2000, name="pid, gradient"), BOTH),
     (LQR(), BOTH),
     (MFAC(), AFFINE),  # on a ReLU plant its estimate lags behind the cells it crosses
     (

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
     add_common,
-    add_dataset,
     console,
     emit,
     emit_lines,
@@ -32,15 +31,7 @@ from graphkeel.cli.shared.common import (
     positive_int,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import (
-    add_class_weight,
-    add_features,
-    add_model,
-    add_own_model,
-    add_split,
-    chosen_spec,
-    model_name,
-)
+from graphkeel.cli.shared.own_model import add_spec, chosen_spec, model_name
 
 if TYPE_CHECKING:
     from graphkeel.graph import GraphTask
@@ -52,10 +43,7 @@ HELP = "take in labels that arrive later: new features, the same weights"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_dataset(parser)
-    add_model(parser)
-    add_split(parser)
-    add_features(parser)
+    add_spec(parser)
     source = parser.add_mutually_exclusive_group(required=True)
     words = "a CSV file with columns node and label, or Label Studio's export (.json)"
     source.add_argument("--labels", type=path_type, metavar="FILE", help=words)
@@ -65,8 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--suggest", type=positive_int, metavar="N", help=words)
     words = "the file that --suggest writes, .csv or .json (default: suggested.csv, in --out)"
     parser.add_argument("--to", type=path_type, metavar="FILE", help=words)
-    add_class_weight(parser)
-    add_own_model(parser)
     words = "batches of --simulate (default 5)"
     parser.add_argument("--batches", type=positive_int, default=5, metavar="B", help=words)
     add_common(parser, out_help="keep the final reconstruction here")

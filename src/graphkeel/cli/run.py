@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import (
     add_common,
-    add_dataset,
     add_seeds,
     console,
     emit,
@@ -26,14 +25,7 @@ from graphkeel.cli.shared.common import (
     say_reused,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import (
-    add_class_weight,
-    add_features,
-    add_model,
-    add_own_model,
-    add_split,
-    chosen_spec,
-)
+from graphkeel.cli.shared.own_model import add_spec, chosen_spec
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
@@ -44,15 +36,10 @@ HELP = "better predictions from the same frozen weights, over several seeds"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_dataset(parser)
-    add_model(parser)
+    add_spec(parser)
     words = "auto (default), none, replace, diffuse, or a control: no-model, random-weights"
     parser.add_argument("--method", default="auto", help=words)
     add_seeds(parser, "how many seeds, from --seed on (default 10; 1 for a model of your own)")
-    add_split(parser)
-    add_features(parser)
-    add_class_weight(parser)
-    add_own_model(parser)
     add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
 
 

@@ -21,16 +21,14 @@ from graphkeel.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class PID(Controller):
-    """PID in its incremental form: x ← x + M·[Kp·(e − e₋₁) + Ki·e + Kd·(e − 2e₋₁ + e₋₂)].
+    """PID in its incremental form: x ← x + J⁺·[Kp·(e − e₋₁) + Ki·e + Kd·(e − 2e₋₁ + e₋₂)].
 
-    `decoupling="inverse"` takes M = J⁺, for which Ki = 1 alone is dead-beat on an affine plant;
-    `decoupling="gradient"` takes M = Jᵀ/‖J‖², a gradient step that is stable for Ki < 2.
+    Ki = 1 alone is dead-beat on an affine plant.
     """
 
     kp: float = 0.2
     ki: float = 0.5
     kd: float = 0.0
-    decoupling: str = "inverse"
     steps: int = 200
     tolerance: float = 1e-9
     name: str = "pid"
@@ -42,14 +40,9 @@ class PID(Controller):
             before, last, error = (goal - y for y in [states[0], states[0], *states][-3:])
             change = self.kp * (error - last) + self.ki * error
             change = change + self.kd * (error - 2 * last + before)
-            return self._spread(jacobian(plant, x)) @ change
+            return torch.linalg.pinv(jacobian(plant, x)) @ change
 
         return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
-
-    def _spread(self, slope: Tensor) -> Tensor:
-        if self.decoupling == "inverse":
-            return torch.linalg.pinv(slope)
-        return slope.T / max(_norm(slope) ** 2, 1e-300)
 
 
 @dataclass(frozen=True)

@@ -126,8 +126,28 @@ def run_seed(spec: RunSpec, seed: int) -> Outcome:
     """One split, one reconstruction; the model of a split is trained once for all methods."""
     shared = replace(spec, method="none", labels="train", method_options={})
     prepared = _prepared(type(shared), json.dumps(asdict(shared), sort_keys=True), seed)  # type: ignore[arg-type]
-    row, result = _apply_method(spec, seed, prepared)
-    return Outcome(row, result.features, _node_changes(prepared, result))
+    start = time.perf_counter()
+    result = _apply(spec, prepared, seed)
+    seconds = time.perf_counter() - start
+    # test labels are used here, to score, and nowhere else
+    task, base = prepared.task, prepared.base
+    scores = base if result.scores is None else result.scores
+    row = {
+        "seed": seed,
+        "base": round(accuracy(base, task, task.test_mask), 6),
+        "accuracy": round(accuracy(scores, task, task.test_mask), 6),
+        "kept": result.features is None and result.scores is None,
+        "decision": result.decision,
+        "seconds": seconds,
+        "data": task.hash,
+        "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
+        "weights": prepared.frozen.weights_hash,
+    }
+    split = torch.zeros(task.n_nodes, dtype=torch.int8)
+    for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=1):
+        split[mask] = code
+    nodes = node_columns(task.edge_index, task.y, split, base, scores)
+    return Outcome(row, result.features, nodes)
 
 
 @lru_cache(maxsize=2)
@@ -166,27 +186,6 @@ def own_model_of(options: dict[str, Any], task: GraphTask) -> nn.Module:
     return own_model(weights, factory, task.n_features, task.n_classes)
 
 
-def _apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:
-    """Run the method and score it; test labels are used here, to score, and nowhere else."""
-    task, base = prepared.task, prepared.base
-    start = time.perf_counter()
-    outcome = _apply(spec, prepared, seed)
-    seconds = time.perf_counter() - start
-    scores = base if outcome.scores is None else outcome.scores
-    row = {
-        "seed": seed,
-        "base": round(accuracy(base, task, task.test_mask), 6),
-        "accuracy": round(accuracy(scores, task, task.test_mask), 6),
-        "kept": outcome.features is None and outcome.scores is None,
-        "decision": outcome.decision,
-        "seconds": seconds,
-        "data": task.hash,
-        "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
-        "weights": prepared.frozen.weights_hash,
-    }
-    return row, outcome
-
-
 def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
     if spec.method == "none":
         return MethodResult()
@@ -194,16 +193,6 @@ def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
     return spec.find_method().fit_predict(
         prepared.frozen, prepared.task.without_test_labels(), labelled, validation, seed
     )
-
-
-def _node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor]:
-    """Label, split, and class before and after, of every node: what the report lists."""
-    task = prepared.task
-    scores = prepared.base if outcome.scores is None else outcome.scores
-    split = torch.zeros(task.n_nodes, dtype=torch.int8)
-    for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=1):
-        split[mask] = code
-    return node_columns(task.edge_index, task.y, split, prepared.base, scores)
 
 
 def node_columns(

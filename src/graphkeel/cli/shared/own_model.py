@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import path_type
+from graphkeel.cli.shared.common import add_dataset, path_type
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.text import printable
 
@@ -55,6 +55,16 @@ def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         raise ConfigError("there is no such file of weights", got=str(args.weights))
     sha256 = file_sha256(args.weights)  # so that other weights of the same name are another run
     return OWN, {"weights": str(args.weights), "factory": args.factory, "sha256": sha256}
+
+
+def add_spec(parser: argparse.ArgumentParser) -> None:
+    """The options of one method, ours, on one dataset: what `chosen_spec` reads."""
+    add_dataset(parser)
+    add_model(parser)
+    add_split(parser)
+    add_features(parser)
+    add_class_weight(parser)
+    add_own_model(parser)
 
 
 def add_class_weight(parser: argparse.ArgumentParser) -> None:
