@@ -130,10 +130,8 @@ class StateSet:
         reach = torch.rand(classes, share, 1, generator=generator, dtype=torch.float64)
         radius = (max(self.hole, 1e-6) ** (1 - reach)) * (width.amax() / 4) ** reach
         rings = self.targets.unsqueeze(1) + direction * radius
-        self.pool = torch.cat([real, inside, corners, self._clipped(rings)], dim=1)
-
-    def _clipped(self, states: Tensor) -> Tensor:
-        return torch.maximum(torch.minimum(states, self.high.unsqueeze(1)), self.low.unsqueeze(1))
+        rings = torch.maximum(torch.minimum(rings, self.high[:, None]), self.low[:, None])
+        self.pool = torch.cat([real, inside, corners, rings], dim=1)
 
     def batch(self, active: Tensor, size: int, generator: torch.Generator) -> Tensor:
         """States (active, points, n): a draw from the pool, and one from the counterexamples if
