@@ -79,7 +79,8 @@ def _trained(spec: Spec, seconds: float) -> Problem:
     engines to say."""
     import torch
 
-    from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
+    from graphkeel.lyapunov import LyapunovConfig, ask_portfolio
+    from graphkeel.lyapunov.training import train
     from graphkeel.models.head import Head
 
     generator = torch.Generator().manual_seed(spec.seed)

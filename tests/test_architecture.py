@@ -181,7 +181,7 @@ def loaded_by(code: str) -> set[str]:
 def test_importing_graphkeel_and_asking_for_help_load_nothing_heavy():
     heavy = {"torch", "torch_geometric", "numpy", "scipy", "numba", "rich"}
     assert not loaded_by("import graphkeel") & heavy
-    parser = "from graphkeel.cli.main import build_parser; build_parser()"
+    parser = "from graphkeel.cli.main import KEEL; KEEL.parser()"
     assert not loaded_by(parser) & heavy
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphkeel.cli.main import build_parser
+from graphkeel.cli.main import KEEL
 from tally import TALLY
 
 ROOT = Path(__file__).parents[1]
@@ -39,7 +39,7 @@ def test_the_pages_show_commands():
 @pytest.mark.parametrize(("page", "line"), SHOWN, ids=lambda value: value)
 def test_commands_in_the_pages_exist(page, line):
     words = shlex.split(line.split(" | ")[0].split(" && ")[0], comments=True)
-    build_parser().parse_args(words[1:])
+    KEEL.parser().parse_args(words[1:])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

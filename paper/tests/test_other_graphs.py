@@ -23,8 +23,7 @@ from graphkeel_paper.tables.ingraph import features_for
 from graphkeel_paper.tables.layout import with_worst
 from graphkeel_paper.tables.plan import Plan, Request, Row
 from graphkeel_paper.tables.records import Record
-from graphkeel_paper.tables.registry import TABLES
-from graphkeel_paper.tables.stored import read_table, recomputed
+from graphkeel_paper.tables.stored import TABLES, read_table, recomputed
 
 ADAPT = TABLES["adapt"]
 BASE, OURS, *_ = ADAPT.rows

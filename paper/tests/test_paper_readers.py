@@ -19,7 +19,7 @@ from graphkeel_paper.datasets.amazon import read_amazon
 from graphkeel_paper.datasets.seeds import read_seed_lists
 from graphkeel_paper.datasets.unpickle import safe_unpickle
 from graphkeel_paper.specs import RunSpec
-from graphkeel_paper.tables.registry import TABLES
+from graphkeel_paper.tables.stored import TABLES
 
 
 def amazon_sample() -> bytes:

@@ -17,8 +17,8 @@ from graphkeel_paper.tables.papers import under
 from graphkeel_paper.tables.plan import PlacedJob, Plan, Request
 from graphkeel_paper.tables.published import base_note, gain_note, reading_note
 from graphkeel_paper.tables.records import record_of
-from graphkeel_paper.tables.registry import TABLES
 from graphkeel_paper.tables.statistics import gain_interval, holm, holm_by
+from graphkeel_paper.tables.stored import TABLES
 
 
 def test_spread_is_the_sample_standard_deviation():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphkeel.cli.main import build_parser, main
+from graphkeel.cli.main import KEEL, main
 from graphkeel.cli.shared.common import dataset_type, number, path_type, seed_type, whole_number
 
 # What has to be there beside an option, so that only the option can be wrong.
@@ -29,7 +29,7 @@ UNHEARD_OF = ["nan", "inf", "-inf", "1e400", "-1", str(-(2**70)), str(10**30), "
 def commands() -> dict[str, argparse.ArgumentParser]:
     (found,) = [
         action
-        for action in build_parser()._actions
+        for action in KEEL.parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     ]
     return dict(found.choices)

@@ -10,7 +10,7 @@ import pytest
 from graphkeel import Reconstructor
 from graphkeel.cli import report
 from graphkeel.cli.main import main
-from graphkeel.core.errors import ConfigError, StorageError
+from graphkeel.core.errors import ConfigError, DataError, StorageError
 from graphkeel.graph import load
 from graphkeel.models import train_model
 from graphkeel.runs.run import run_seeds
@@ -73,5 +73,5 @@ def test_a_saved_reconstruction_becomes_a_page_without_its_graph(tmp_path):
 
 def test_names_that_cannot_be(tmp_path):
     run_seeds(RunSpec(dataset="sbm"), range(1), out=tmp_path)
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         call(tmp_path, "--classes", tmp_path / "absent.txt")

@@ -96,5 +96,5 @@ def test_doctor_names_folders_without_obeying_them(
     root = tmp_path / "[/]\x1b[31m"
     root.mkdir(parents=True)
     monkeypatch.setenv("GRAPHKEEL_DATA", str(root))
-    doctor._show(doctor.collect())
+    doctor.show(doctor.collect())
     assert clean(capsys.readouterr().out)

@@ -15,7 +15,7 @@ import torch
 
 from graphkeel.core import files
 from graphkeel.core.errors import DataError, KeelError, StorageError
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.tensors import save_tensors
 from graphkeel.reconstruct.storage import FOLDER
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import Job, Measurement

@@ -21,8 +21,8 @@ from faults.processes import Ended, WarmCommands, cold
 from graphkeel.cli.main import main
 from graphkeel.graph import make_sbm
 from graphkeel.graph.splits import exact_sampler
-from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.certify import load_state, save_state
+from graphkeel.lyapunov.result import TrainState
 from graphkeel.runs.run import run_seeds
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import Job, Measurement

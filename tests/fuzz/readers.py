@@ -25,28 +25,27 @@ from safetensors.numpy import save as save_arrays
 
 from graphkeel.certificate import (
     ClassProof,
-    anchored_controller,
-    anchored_lyapunov,
     build_certificate,
     certificate_bytes,
     check_certificate,
-    collapsed,
-    collapsed_loop,
     mlp,
     write_certificate,
 )
+from graphkeel.certificate.sources import anchored_controller, collapsed, collapsed_loop
 from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.datasets.registry import load_graph
-from graphkeel.label import Row, Shown, read_labels
+from graphkeel.label import Shown, read_labels
 from graphkeel.label.files import as_csv, read_rows
-from graphkeel.lyapunov import TrainState
+from graphkeel.label.view import Row
 from graphkeel.lyapunov.certify import load_state, save_state
+from graphkeel.lyapunov.result import TrainState
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.storage import FOLDER
-from graphkeel.report import find_sources, render_page
+from graphkeel.report.page import render_page
+from graphkeel.report.sources import find_sources
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store
@@ -59,6 +58,7 @@ from graphkeel.verify.property.decide import decide
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.question import Case, Inequality, Property
 from graphkeel.verify.result import Budget
+from hand_networks import anchored_lyapunov
 
 
 @dataclass(frozen=True)

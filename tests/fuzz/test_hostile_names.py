@@ -19,7 +19,8 @@ from fuzz.mutations import as_text
 from graphkeel.certificate import certificate_bytes
 from graphkeel.cli.main import main
 from graphkeel.core.text import printable
-from graphkeel.report import find_sources, render_page
+from graphkeel.report.page import render_page
+from graphkeel.report.sources import find_sources
 from tally import TALLY
 
 EVIL = [

@@ -9,8 +9,10 @@ import pytest
 from scipy import sparse
 
 from graphkeel.core.errors import DataError
-from graphkeel.label import Row, Shown, View, read_labels, read_names, write_rows
-from graphkeel.label.files import read_rows
+from graphkeel.label import Shown, read_labels
+from graphkeel.label.files import read_rows, write_rows
+from graphkeel.label.shown import read_names
+from graphkeel.label.view import Row, View
 
 ROWS = [
     Row(4, 2, "suggested", 1, "1 (60 %), 2 (30 %)", "7=2, 9~1", "1 of 2"),

@@ -12,10 +12,11 @@ from labeller import give, skip, undo
 
 import graphkeel
 from graphkeel.core.errors import ConfigError, DataError, StorageError
-from graphkeel.label import LabelSettings, Row, Session, read_labels
+from graphkeel.label import LabelSettings, Session, read_labels
 from graphkeel.label import session as module
 from graphkeel.label.estimate import Change, advice, estimates
 from graphkeel.label.session import Stale
+from graphkeel.label.view import Row
 from threads import at_once
 
 
@@ -183,7 +184,7 @@ def test_what_cannot_be_written_was_not_answered(start, monkeypatch):
     def full(*_: object) -> None:
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr(module, "write_text", full)
+    monkeypatch.setattr(module, "write_rows", full)
     with pytest.raises(StorageError):
         session.answer(state["version"], state["task"]["node"], 0)
     assert session.state() == state

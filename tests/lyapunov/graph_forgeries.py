@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, SAGEConv, SGConv
 
-from graphkeel.certificate import decode_array, encode_array, sealed
+from graphkeel.certificate import sealed
 from graphkeel.certificate.agreement import model_layers
+from graphkeel.certificate.encoding import decode_array, encode_array
 from graphkeel.certificate.equilibrium import states_sha256, with_equilibrium
 from graphkeel.certificate.graph_check import Enclosure, GraphStates
 from graphkeel.graph.task import graph_sha256

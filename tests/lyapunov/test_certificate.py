@@ -11,14 +11,10 @@ from heads import logits_of, random_head
 
 from graphkeel.certificate import check_certificate, write_certificate
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov import (
-    LyapunovConfig,
-    TrainResult,
-    ask_engine,
-    ask_portfolio,
-    certificate_of,
-    train,
-)
+from graphkeel.lyapunov import LyapunovConfig, ask_engine, ask_portfolio
+from graphkeel.lyapunov.evidence import certificate_of
+from graphkeel.lyapunov.result import TrainResult
+from graphkeel.lyapunov.training import train
 from graphkeel.verify.engines.whole_box import WholeBoxVerifier
 from graphkeel.verify.problem import Affine, Network, Problem
 from graphkeel.verify.result import Verdict

@@ -31,7 +31,7 @@ from graphkeel.certificate.steering import (
 from graphkeel.checker.graph import not_covered
 from graphkeel.cli.check import report
 from graphkeel.core.errors import CertificateError, DataError
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.tensors import save_tensors
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.lyapunov.on_graph import released, steered

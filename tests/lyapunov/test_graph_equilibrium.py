@@ -15,14 +15,15 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GCNConv, SAGEConv, SGConv
 
-from graphkeel.certificate import check_certificate, decode_array, write_certificate
+from graphkeel.certificate import check_certificate, write_certificate
 from graphkeel.certificate.agreement import model_layers
 from graphkeel.certificate.bounds import Bounded
+from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.equilibrium import STATES
 from graphkeel.certificate.graph_check import Enclosure, GraphStates
 from graphkeel.certificate.layers import Operator, is_undirected
 from graphkeel.core.errors import CertificateError
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.tensors import save_tensors
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.models.aggregation import operator_of, recognise
 from graphkeel.models.frozen import FrozenModel

@@ -10,7 +10,7 @@ from graph_forgeries import LIES, Shown, bases, forgeries
 from graphkeel.certificate import CheckResult, check_certificate, write_certificate
 from graphkeel.certificate.equilibrium import STATES
 from graphkeel.core.errors import CertificateError
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.tensors import save_tensors
 from tally import TALLY
 
 

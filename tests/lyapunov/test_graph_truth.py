@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphkeel.certificate import encode_array
+from graphkeel.certificate.encoding import encode_array
 from graphkeel.certificate.equilibrium import with_equilibrium
 from graphkeel.certificate.graph_check import Enclosure, GraphStates, _steepness
 from graphkeel.core.errors import CertificateError

@@ -19,7 +19,8 @@ from torch_geometric.nn import (
 )
 
 import graphkeel as gk
-from graphkeel.certificate import GraphProof, check_certificate, encode_array, sealed
+from graphkeel.certificate import GraphProof, check_certificate, sealed
+from graphkeel.certificate.encoding import encode_array
 from graphkeel.certificate.sources import source_to_json
 from graphkeel.checker.exact import Work
 from graphkeel.checker.graph import derive_graph

@@ -7,8 +7,10 @@ from heads import logits_of, random_head
 from torch_geometric.nn import GraphSAGE
 
 from graphkeel.certificate import check_certificate
-from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certificate_of, certify, train
+from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certify
+from graphkeel.lyapunov.evidence import certificate_of
 from graphkeel.lyapunov.targets import choose_targets, class_margins, targets_at
+from graphkeel.lyapunov.training import train
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import Head
 

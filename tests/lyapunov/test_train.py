@@ -8,7 +8,9 @@ import torch
 from heads import logits_of, random_head
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov import LyapunovConfig, RoundLog, TrainResult, TrainState, train
+from graphkeel.lyapunov import LyapunovConfig, RoundLog
+from graphkeel.lyapunov.result import TrainResult, TrainState
+from graphkeel.lyapunov.training import train
 from graphkeel.verify.problem import Problem
 from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 

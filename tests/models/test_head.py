@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import APPNP, GATConv, GCNConv, Linear, SAGEConv, SGConv, SSGConv
 
 from graphkeel.core.errors import ModelError
-from graphkeel.models.field_response import FieldResponse
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.models.head import extract_head
+from graphkeel.models.head import FieldResponse, extract_head
 
 D, N = 7, 4
 

@@ -16,7 +16,7 @@ from graphkeel.graph import GraphTask, make_sbm, make_task
 from graphkeel.models import FrozenModel, train_model
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.networks import SGC
-from graphkeel.models.training import TrainingConfig
+from graphkeel.models.zoo import TrainingConfig
 from graphkeel.reconstruct.steer import Steered, SteerSettings, steer
 
 BRIEF = TrainingConfig(epochs=40)

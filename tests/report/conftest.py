@@ -10,19 +10,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from graphkeel.certificate import (
-    ClassProof,
-    anchored_controller,
-    anchored_lyapunov,
-    build_certificate,
-    collapsed,
-    collapsed_loop,
-    mlp,
-    write_certificate,
-)
+from graphkeel.certificate import ClassProof, build_certificate, mlp, write_certificate
+from graphkeel.certificate.sources import anchored_controller, collapsed, collapsed_loop
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store
+from hand_networks import anchored_lyapunov
 
 DATA = "ab" * 32
 

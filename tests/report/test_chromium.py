@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from graphkeel.report import find_sources, write_report
+from graphkeel.report.page import write_report
+from graphkeel.report.sources import find_sources
 from threads import PATIENCE
 
 BROWSER = next(

@@ -12,12 +12,11 @@ from xml.etree import ElementTree
 import pytest
 
 from graphkeel.core.errors import ConfigError, KeelError
-from graphkeel.report import draw_graph_loop, find_sources, render_page
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
-from graphkeel.report.page import script_json
-from graphkeel.report.run_view import node_data, run_view
-from graphkeel.report.sources import PageSettings
+from graphkeel.report.page import render_page, script_json
+from graphkeel.report.run_view import run_nodes, run_view
+from graphkeel.report.sources import PageSettings, find_sources
 from graphkeel.store.store import FILE
 
 
@@ -43,7 +42,7 @@ def test_classes_count_test_nodes_only(run_folder):
 def test_too_many_nodes_are_left_out_and_said(run_folder, monkeypatch):
     monkeypatch.setattr("graphkeel.report.run_view.PAGE", PageSettings(nodes=15))
     run = find_sources([run_folder]).run
-    assert list(node_data(run)) == ["0"]
+    assert list(run_nodes(run)) == ["0"]
     assert run_view(run)["left_out"] == 1
 
 
@@ -88,19 +87,18 @@ def with_a_graph(certificate):
     }
 
 
-def test_the_real_graph_in_words_and_as_a_chart(certificate_folder, tmp_path):
+def test_the_real_graph_in_words_and_as_a_chart(certificate_folder):
     sources = find_sources([certificate_folder])
     certificate = with_a_graph(sources.certificate)
     page = render_page(replace(sources, certificate=certificate))
     assert "7 of 8 nodes have a certain class" in page and "uncertain: 5" in page
     assert page.count("<polyline") == 3
-    path = draw_graph_loop(certificate, tmp_path / "loop.svg")
-    root = ElementTree.parse(path).getroot()
+    chart = certificate_view(certificate, sources.checked)["graph"]["chart"]
+    root = ElementTree.fromstring(chart)
     lines = {one.get("class"): one.get("points") for one in root.iter() if one.get("points")}
     ends = {name: points.split()[-1].split(",") for name, points in lines.items()}
     assert float(ends["fall"][1]) > float(ends["bound"][1])  # lower in the picture: V fell faster
-    with pytest.raises(ConfigError, match="no steps"):
-        draw_graph_loop(sources.certificate, tmp_path / "none.svg")
+    assert certificate_view(sources.certificate, sources.checked)["graph"] == {}
 
 
 @pytest.mark.parametrize("bad", [float("nan"), "x", None, float("inf")])

@@ -13,13 +13,12 @@ from graphkeel.control import (
     LQR,
     MFAC,
     PID,
-    ControllerBatch,
     Deadbeat,
     NeuralController,
     Plant,
     Regulation,
 )
-from graphkeel.control.neural import FORMS
+from graphkeel.control.neural import FORMS, ControllerBatch
 from graphkeel.core.errors import KeelError
 from graphkeel.testing import ConformanceError, check_controller, yield_controller_checks
 
@@ -45,7 +44,6 @@ BOTH, AFFINE, NOWHERE = ("affine", "relu"), ("affine",), ()
 OURS = [
     (Deadbeat(), BOTH),
     (PID(), BOTH),
-    (PID(decoupling="gradient", ki=1.0, steps=2000, name="pid, gradient"), BOTH),
     (LQR(), BOTH),
     (MFAC(), AFFINE),  # on a ReLU plant its estimate lags behind the cells it crosses
     (

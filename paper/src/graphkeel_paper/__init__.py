@@ -9,13 +9,11 @@ __version__ = "0.2.0"
 
 _HOMES = dict.fromkeys(("load", "load_graph"), "graphkeel_paper.datasets.registry")
 _HOMES |= dict.fromkeys(("RunSpec", "AdaptSpec"), "graphkeel_paper.specs")
-_HOMES |= dict.fromkeys(("ShiftReport", "shift_report"), "graphkeel_paper.shift")
 
-__all__ = ["AdaptSpec", "RunSpec", "ShiftReport", "load", "load_graph", "shift_report"]
+__all__ = ["AdaptSpec", "RunSpec", "load", "load_graph"]
 
 if TYPE_CHECKING:
     from graphkeel_paper.datasets.registry import load, load_graph
-    from graphkeel_paper.shift import ShiftReport, shift_report
     from graphkeel_paper.specs import AdaptSpec, RunSpec
 else:
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -13,10 +13,10 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.runs import adapt
 from graphkeel.runs.adapt_case import Case
 from graphkeel.runs.fingerprint import version_of
-from graphkeel.runs.method import MethodResult
+from graphkeel.runs.method import Given, MethodResult
 from graphkeel.runs.methods import OURS, reconstructor_of
 from graphkeel_paper.baselines.registry import get_baseline
-from graphkeel_paper.baselines.rival import Candidate, Given, Judged, Rival
+from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
 from graphkeel_paper.specs import AdaptSpec
 
 # Rows that learn from the source's labels as well: they see source and target as one graph.

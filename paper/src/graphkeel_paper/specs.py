@@ -90,7 +90,7 @@ class InformedSpec(RunSpec):
         from graphkeel_paper.baselines.frozen.reachability import READINGS, Informed
 
         check_name("the reading", self.method, READINGS)
-        return Informed(READINGS[self.method], self)
+        return Informed(self.method, READINGS[self.method], self)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def test_one_class_replaces_the_training_nodes_of_a_drawn_nodes_class(outputs, p
 
 
 def test_all_classes_replace_every_training_node():
-    result = check_contract(FRGNN(config=FrgnnConfig(classes="all", epochs=30)), TASK, FROZEN)
+    result = check_contract(FRGNN(classes="all", config=FrgnnConfig(epochs=30)), TASK, FROZEN)
     assert torch.equal((result.features != TASK.x).any(dim=1), TASK.train_mask)
     assert result.decision["class"] is None
 

@@ -11,6 +11,7 @@ from graphkeel.models import build_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import propagated, scores_of
 from graphkeel.reconstruct import Labels
+from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.frozen.correct_and_smooth import (
     SETTINGS,
     correct,
@@ -20,7 +21,6 @@ from graphkeel_paper.baselines.frozen.correct_and_smooth import (
 from graphkeel_paper.baselines.frozen.gtrans import Views
 from graphkeel_paper.baselines.retrained import words
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
-from graphkeel_paper.baselines.rival import Given
 
 
 @pytest.mark.parametrize("kind", [{}, {"name": "appnp-words", "hidden": 4, "hops": 3}])

@@ -18,23 +18,14 @@ from graphkeel.certificate.build import (
 from graphkeel.certificate.check import LinkedResult, check_certificate
 from graphkeel.certificate.encoding import (
     certificate_bytes,
-    decode_array,
-    encode_array,
     read_certificate,
     sealed,
     write_certificate,
 )
 from graphkeel.certificate.sources import (
-    Factor,
-    Layer,
     Source,
-    anchored_controller,
-    anchored_lyapunov,
     chain,
-    collapsed,
-    collapsed_loop,
     mlp,
-    source_from_json,
 )
 from graphkeel.checker import CheckResult
 
@@ -43,24 +34,15 @@ __all__ = [
     "VERSION",
     "CheckResult",
     "ClassProof",
-    "Factor",
     "GraphProof",
-    "Layer",
     "LinkedResult",
     "Source",
-    "anchored_controller",
-    "anchored_lyapunov",
     "build_certificate",
     "certificate_bytes",
     "chain",
     "check_certificate",
-    "collapsed",
-    "collapsed_loop",
-    "decode_array",
-    "encode_array",
     "mlp",
     "read_certificate",
     "sealed",
-    "source_from_json",
     "write_certificate",
 ]

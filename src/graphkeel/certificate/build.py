@@ -16,8 +16,7 @@ import numpy as np
 
 from graphkeel import __version__
 from graphkeel.certificate.encoding import encode_array, sealed
-from graphkeel.certificate.settings import WriterSettings
-from graphkeel.certificate.sources import Floats, Source, source_to_json
+from graphkeel.certificate.sources import Floats, Source, WriterSettings, source_to_json
 from graphkeel.checker import Rejected, Unreadable
 from graphkeel.checker.certificate import ASKED, class_problem, derive
 from graphkeel.checker.conclusion import all_together

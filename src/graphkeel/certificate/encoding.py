@@ -23,11 +23,7 @@ _FLOATS = {name: np.dtype(name) for name in ("<f8", "<f4")}
 
 
 def encode_array(values: ArrayLike) -> dict[str, Any]:
-    """A float array by its bits; in half the space where every number is a float32, too.
-
-    Args:
-        values: finite numbers of any shape.
-    """
+    """A float array by its bits; in half the space where every number is a float32, too."""
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all():
         raise CertificateError("a certificate holds finite numbers only", got="NaN or infinity")
@@ -38,18 +34,13 @@ def encode_array(values: ArrayLike) -> dict[str, Any]:
     return {"dtype": dtype, "shape": list(numbers.shape), "base64": text}
 
 
-def decode_array(value: Mapping[str, Any], where: str = "an array") -> NDArray[np.float64]:
-    """The float64 array of an encoded one.
-
-    Args:
-        value: what `encode_array` returned.
-        where: how to call it in a message.
-    """
+def decode_array(value: Mapping[str, Any]) -> NDArray[np.float64]:
+    """The float64 array of one that `encode_array` encoded."""
     try:
         raw = base64.b64decode(value["base64"], validate=True)
         numbers = np.frombuffer(raw, _FLOATS[value["dtype"]]).reshape(value["shape"])
     except (KeyError, TypeError, ValueError) as error:
-        raise CertificateError(f"{where} cannot be read", got=str(error)) from None
+        raise CertificateError("an array cannot be read", got=str(error)) from None
     return numbers.astype(np.float64)
 
 

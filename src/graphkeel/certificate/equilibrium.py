@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphkeel.certificate.encoding import read_arrays, sealed
 from graphkeel.certificate.graph_check import Enclosure, GraphStates
 from graphkeel.certificate.layers import Branches
-from graphkeel.certificate.settings import WriterSettings
+from graphkeel.certificate.sources import WriterSettings
 from graphkeel.core.digests import arrays_sha256
 from graphkeel.core.errors import CertificateError
 
@@ -24,10 +24,9 @@ def with_equilibrium(
     certificate: Mapping[str, Any],
     layers: list[Branches],
     graph: GraphStates,
-    settings: WriterSettings | None = None,
 ) -> dict[str, Any]:
     """The certificate with what holds of the nodes of one graph."""
-    slack = (settings or WriterSettings()).rounding
+    slack = WriterSettings().rounding
     enclosure = Enclosure(certificate, layers, graph)
     residual = slack * enclosure.residual_bound()
     facts = enclosure.certain_nodes(residual)

@@ -19,13 +19,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphkeel.certificate.encoding import decode_array, encode_array
-from graphkeel.certificate.settings import WriterSettings
 from graphkeel.checker import networks
-from graphkeel.checker.exact import Vector
+from graphkeel.checker.exact import Vector, Work
 
 Floats = NDArray[np.float64]
 _Pair = tuple[ArrayLike | None, ArrayLike | None]
 Source = tuple[tuple["Factor", ...], ...]
+
+
+@dataclass(frozen=True)
+class WriterSettings:
+    """Attributes:
+    rounding: a rounding bound measured here is stated so many times as large, since another
+        machine sums in another order.
+    products: limit on the exact arithmetic of one statement, more than the checker allows.
+    """
+
+    rounding: float = 4.0
+    products: int = 10**12
+
+    def work(self) -> Work:
+        """The limit on products, to be spent."""
+        return Work(self.products)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,27 +99,10 @@ def mlp(layers: Iterable[_Pair]) -> Source:
 def anchored_controller(
     A: ArrayLike, a: ArrayLike, B: ArrayLike, h: ArrayLike, equilibrium: ArrayLike
 ) -> Source:
-    """f(y) = h + B(relu(A(y − Y) + a) − relu(a)).
-
-    Args:
-        A, a: inner weight (hidden, n) and bias (hidden,).
-        B, h: outer weight (d, hidden) and the anchor (d,).
-        equilibrium: Y, shape (n,).
-    """
+    """f(y) = h + B(relu(A(y − Y) + a) − relu(a)), of inner weight A (hidden, n) and bias a, outer
+    weight B (d, hidden), anchor h (d,) and equilibrium Y (n,)."""
     shift = np.maximum(np.asarray(a), 0)
     return (chain((None, -np.asarray(equilibrium)), (A, a)), chain((None, -shift), (B, h)))
-
-
-def anchored_lyapunov(R: ArrayLike, v: ArrayLike, equilibrium: ArrayLike) -> Source:
-    """V(y) = vᵀrelu(R(y − Y)).
-
-    Args:
-        R: inner weight (units, n).
-        v: outer weights (units,).
-        equilibrium: Y, shape (n,).
-    """
-    outer = np.atleast_2d(np.asarray(v))
-    return (chain((None, -np.asarray(equilibrium)), (R, None)), chain((outer, None)))
 
 
 def source_to_json(source: Source) -> list[list[dict[str, Any]]]:
@@ -113,11 +111,7 @@ def source_to_json(source: Source) -> list[list[dict[str, Any]]]:
 
 
 def source_from_json(value: list[list[dict[str, Any]]]) -> Source:
-    """The source network that a certificate stores.
-
-    Args:
-        value: what `source_to_json` returned.
-    """
+    """The source network that a certificate stores, as `source_to_json` returned it."""
     return tuple(
         tuple(Factor(_decoded(part["weight"]), _decoded(part["bias"])) for part in layer)
         for layer in value
@@ -129,22 +123,13 @@ def _decoded(value: dict[str, Any] | None) -> Floats | None:
 
 
 def collapsed_loop(controller: Source, head: Source) -> tuple[Layer, ...]:
-    """F = C∘f with one weight and one bias a layer.
-
-    Args:
-        controller: f, from states to features.
-        head: C, from features to states.
-    """
+    """F = C∘f with one weight and one bias a layer."""
     seam = (*controller[-1], *head[0])
     return collapsed((*controller[:-1], seam, *head[1:]))
 
 
 def collapsed(source: Source) -> tuple[Layer, ...]:
-    """Every layer multiplied out exactly, then rounded once, with the distance as its error.
-
-    Args:
-        source: layers of factors.
-    """
+    """Every layer multiplied out exactly, then rounded once, with the distance as its error."""
     exact = networks.read_source(source_to_json(source), "a network")
     product = networks.collapsed(exact, "a network", WriterSettings().work())
     return tuple(_rounded(layer) for layer in product)

@@ -39,7 +39,7 @@ from graphkeel.certificate.layers import (
     run_layers,
     through_rows,
 )
-from graphkeel.certificate.settings import WriterSettings
+from graphkeel.certificate.sources import WriterSettings
 from graphkeel.checker import Rejected, Unreadable
 from graphkeel.checker.exact import float_above
 from graphkeel.checker.networks import read_source
@@ -156,10 +156,9 @@ def with_steering(
     fall: Sequence[float] = (),
     passes: int = 0,
     contraction: Mapping[str, Any] | None = None,
-    settings: WriterSettings | None = None,
 ) -> dict[str, Any]:
     """The certificate with what holds of the features that ship."""
-    facts = shipped.measured(layers, operator, (settings or WriterSettings()).rounding)
+    facts = shipped.measured(layers, operator, WriterSettings().rounding)
     facts["median_change"] *= SLACK
     facts |= {"fall": [float(value) for value in fall], "passes": int(passes)}
     facts["sha256"] = shipped.sha256()

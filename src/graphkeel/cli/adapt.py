@@ -16,88 +16,51 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.run import run_with_progress, show_decisions
+from graphkeel.cli.run import run_spec
 from graphkeel.cli.shared.common import (
-    EXIT_DONE,
     add_common,
-    console,
-    emit_json,
-    make_out_dir,
+    add_seeds,
     path_type,
     positive_int,
-    verbatim,
     whole_number,
 )
 from graphkeel.cli.shared.own_model import (
     OWN,
     add_class_weight,
+    add_model,
     add_own_model,
     chosen_method,
     chosen_model,
     own_split,
     specs,
 )
-from graphkeel.core.statistics import plus_minus
-
-if TYPE_CHECKING:
-    from graphkeel.runs.run import RunResult
-    from graphkeel.runs.specs import AdaptSpec
 
 HELP = "the same frozen weights on another graph, with few labels there or none"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
+    add = parser.add_argument
     data = "a dataset's name or a graph of your own as FILE.npz"
-    parser.add_argument("--source", required=True, metavar="NAME|FILE", help=f"where: {data}")
-    parser.add_argument("--target", required=True, metavar="NAME|FILE", help=f"whereto: {data}")
-    parser.add_argument(
-        "--target-labels",
-        type=_labels,
-        default=0,
-        metavar="N|FILE",
-        help="labels known on the target: how many, or a CSV file (default 0)",
-    )
-    parser.add_argument(
-        "--keep",
-        default="graph",
-        help="what may be kept of the source: graph, summary or model (default graph)",
-    )
-    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
-    parser.add_argument(
-        "--method",
-        default="auto",
-        help="auto (default), none, or a control: no-model, random-weights; keel-paper has rivals",
-    )
+    add("--source", required=True, metavar="NAME|FILE", help=f"where: {data}")
+    add("--target", required=True, metavar="NAME|FILE", help=f"whereto: {data}")
+    words = "labels known on the target: how many, or a CSV file (default 0)"
+    add("--target-labels", type=_labels, default=0, metavar="N|FILE", help=words)
+    words = "what may be kept of the source: graph, summary or model (default graph)"
+    add("--keep", default="graph", help=words)
+    add_model(parser)
+    words = "auto (default), none, or a control: no-model, random-weights; keel-paper has rivals"
+    add("--method", default="auto", help=words)
     add_class_weight(parser)
-    parser.add_argument(
-        "--seeds",
-        type=positive_int,
-        default=None,
-        metavar="N",
-        help="how many seeds, from --seed on (default 5; 1 for a model of your own)",
-    )
-    parser.add_argument(
-        "--split",
-        default=None,
-        help="of the source: most (four fifths train), biased, random or public (default most; "
-        "with --weights public, where the source has masks)",
-    )
-    parser.add_argument(
-        "--features",
-        default=None,
-        help="auto (components of the source), raw or rownorm (default auto; raw with --weights)",
-    )
+    add_seeds(parser, "how many seeds, from --seed on (default 5; 1 for a model of your own)")
+    words = "of the source: most (four fifths train), biased, random or public (default most; "
+    words += "with --weights public, where the source has masks)"
+    add("--split", help=words)
+    words = "auto (components of the source), raw or rownorm (default auto; raw with --weights)"
+    add("--features", help=words)
     add_own_model(parser)
-    parser.add_argument(
-        "--components",
-        type=positive_int,
-        default=32,
-        metavar="K",
-        help="of --features auto (default 32)",
-    )
+    words = "of --features auto (default 32)"
+    add("--components", type=positive_int, default=32, metavar="K", help=words)
     add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
 
 
@@ -109,7 +72,6 @@ def _labels(text: str) -> int | str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     model, options = chosen_model(args)
     own = model == OWN
     spec = specs(args).AdaptSpec(
@@ -128,63 +90,4 @@ def run(args: argparse.Namespace) -> int:
         spec = replace(spec, split=own_split(spec.graph(spec.source), spec.split))
     if isinstance(spec.target_labels, str):
         Path(spec.target_labels).stat()  # a wrong name fails before anything is trained
-    spec.check(args.seed)
-    if args.out is not None:
-        make_out_dir(args.out)
-    seeds = args.seeds or (1 if own else 5)
-    result = run_with_progress(spec, range(args.seed, args.seed + seeds), out=args.out)
-    if args.json:
-        emit_json(payload(result))
-    else:
-        show(result)
-    return EXIT_DONE
-
-
-def payload(result: RunResult[AdaptSpec]) -> dict[str, Any]:
-    """The stable JSON object of `keel adapt --json`."""
-    spec = result.spec
-    keys = ("seed", "base", "accuracy", "balanced_base", "balanced", "kept")
-    return {
-        "command": "adapt",
-        "source": spec.source,
-        "target": spec.target,
-        "target_labels": spec.target_labels,
-        "keep": spec.keep,
-        "model": spec.model,
-        "method": spec.method,
-        "rows": [{key: row[key] for key in keys} for row in result.rows],
-        "summary": result.summary(),
-    }
-
-
-def show(result: RunResult[AdaptSpec]) -> None:
-    """Print a row a seed, then the mean."""
-    from rich.table import Table
-
-    spec = result.spec
-    summary = result.summary()
-    title = f"{spec.dataset} · {spec.model} · {spec.method} · {spec.target_labels} target labels"
-    table = Table(title=verbatim(f"{title} · keeps the {spec.keep}"), title_justify="left")
-    for column in ("seed", "untouched", spec.method, "difference", "balanced"):
-        table.add_column(column, justify="right")
-    for row in result.rows:
-        note = " (left unchanged)" if row["kept"] and spec.method != "none" else ""
-        balanced = f"{row['balanced_base']:.2f} → {row['balanced']:.2f}"
-        table.add_row(
-            str(row["seed"]),
-            f"{row['base']:.2f}",
-            f"{row['accuracy']:.2f}",
-            f"{row['accuracy'] - row['base']:+.2f}{note}",
-            balanced,
-        )
-    table.add_section()
-    table.add_row(
-        "mean ± std",
-        plus_minus(summary["base_mean"], summary["base_std"]),
-        plus_minus(summary["accuracy_mean"], summary["accuracy_std"]),
-        f"{summary['gain_mean']:+.2f}",
-        "",
-        style="bold",
-    )
-    console().print(table)
-    show_decisions(result)
+    return run_spec(args, spec, usual_seeds=5)

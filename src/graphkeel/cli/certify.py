@@ -28,14 +28,14 @@ from graphkeel.cli.shared.common import (
     add_common,
     add_dataset,
     console,
-    emit_json,
+    emit,
     make_out_dir,
     number,
     seconds_type,
     verbatim,
     whole_number,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
+from graphkeel.cli.shared.own_model import add_model, add_own_model, chosen_model, specs
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.signals import end_if_asked
@@ -59,51 +59,27 @@ HELP = "prove the class controllers of a frozen model stable, and write certific
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add_dataset(parser)
-    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
-    parser.add_argument(
-        "--split", default="biased", help="biased, random or public (default biased)"
-    )
-    parser.add_argument(
-        "--features",
-        default="auto",
-        help="auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)",
-    )
-    parser.add_argument(
-        "--classes", default="all", help="all, or labels separated by commas (default all)"
-    )
-    parser.add_argument(
-        "--form", default="anchored", help="anchored, homogeneous or paper (default anchored)"
-    )
-    parser.add_argument(
-        "--engine", default="auto", help="who decides: auto, branch or smt (default auto)"
-    )
-    parser.add_argument(
-        "--budget",
-        type=seconds_type,
-        default=45.0,
-        metavar="S",
-        help="seconds for training and proofs (default 45)",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="another field of LyapunovConfig, e.g. rho=1; may be repeated",
-    )
+    add_model(parser)
+    add("--split", default="biased", help="biased, random or public (default biased)")
+    words = "auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)"
+    add("--features", default="auto", help=words)
+    add("--classes", default="all", help="all, or labels separated by commas (default all)")
+    add("--form", default="anchored", help="anchored, homogeneous or paper (default anchored)")
+    add("--engine", default="auto", help="who decides: auto, branch or smt (default auto)")
+    words = "seconds for training and proofs (default 45)"
+    add("--budget", type=seconds_type, default=45.0, metavar="S", help=words)
+    words = "another field of LyapunovConfig, e.g. rho=1; may be repeated"
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help=words)
     add_own_model(parser)
-    add_common(
-        parser, out_help="write the certificate and the controllers here (default: certify-DATASET)"
-    )
+    words = "write the certificate and the controllers here (default: certify-DATASET)"
+    add_common(parser, out_help=words)
 
 
 def run(args: argparse.Namespace) -> int:
     payload, _ = certified(args, _say_round)
-    if args.json:
-        emit_json(payload)
-    else:
-        show(payload)
+    emit(args, payload, lambda: show(payload))
     verdicts = {row["verdict"] for row in payload["classes"]}
     codes = {"refuted": EXIT_REFUTED, "unknown": EXIT_UNKNOWN}
     return next((code for verdict, code in codes.items() if verdict in verdicts), EXIT_DONE)
@@ -283,18 +259,9 @@ def _graph_facts(graph: dict[str, Any]) -> dict[str, Any]:
     """The facts that hold with message passing, without the weights."""
     counted = graph.get("equilibrium", {})
     stated = ("contraction", "kappa", "reason")
-    counts = (
-        "nodes",
-        "certain",
-        "labelled",
-        "labelled_certain",
-        "residual",
-        "radius",
-        "uncertain",
-        "written",
-    )
+    left_out = ("controlled", "mixed", "labelled_led", "states_sha256")
     facts: dict[str, Any] = {name: graph[name] for name in stated if name in graph}
-    return facts | {name: counted[name] for name in counts if name in counted}
+    return facts | {name: value for name, value in counted.items() if name not in left_out}
 
 
 def _say_round(log: RoundLog) -> None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,7 @@ from graphkeel.cli.shared.common import (
     path_type,
 )
 from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
-from graphkeel.cli.shared.sublevel import add_check_problem, link_problem
-from graphkeel.cli.shared.verify_property import add_check_arguments, link_proof
+from graphkeel.cli.shared.proofs import add_check_arguments, linked_to_files
 from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import CertificateError, ConfigError, KeelError
 
@@ -47,33 +47,18 @@ HELP = "re-prove a certificate, independently of how it was made"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
-    parser.add_argument(
-        "certificate",
-        type=path_type,
-        metavar="CERTIFICATE",
-        help="certificate.json of keel certify",
-    )
-    parser.add_argument(
-        "--model",
-        type=path_type,
-        metavar="FILE",
-        help="compare the head with that of this stored model",
-    )
-    parser.add_argument(
-        "--data",
-        type=dataset_type,
-        metavar="NAME|FILE",
-        help="compare hash and domain with this graph (needs a model)",
-    )
+    words = "certificate.json of keel certify"
+    parser.add_argument("certificate", type=path_type, metavar="CERTIFICATE", help=words)
+    words = "compare the head with that of this stored model"
+    parser.add_argument("--model", type=path_type, metavar="FILE", help=words)
+    words = "compare hash and domain with this graph (needs a model)"
+    parser.add_argument("--data", type=dataset_type, metavar="NAME|FILE", help=words)
     add_own_model(parser)
     add_check_arguments(parser)
-    add_check_problem(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     started = time.perf_counter()
     try:
         result = _checked(args)
@@ -112,10 +97,8 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
             fix="Add --model, or --weights and --factory.",
         )
     result = check_certificate(args.certificate)
-    if args.network is not None or args.property is not None:
-        return link_proof(args, result)
-    if args.problem is not None:
-        return link_problem(args, result)
+    if any(given is not None for given in (args.network, args.property, args.problem)):
+        return linked_to_files(args, result)
     if not has_model or not result.accepted:
         return result
     content = read_certificate(args.certificate)
@@ -172,20 +155,12 @@ def _payload(
 
 def report(result: LinkedResult) -> list[str]:
     """The result as lines: the verdict, then what is certified."""
-    from graphkeel.checker.__main__ import NOT_LINKED, class_lines
+    from graphkeel.checker.__main__ import as_lines
 
-    verdict = "accepted" if result.accepted else "REJECTED"
-    lines = [f"{verdict}: {result.reason} ({result.seconds:.2f} s)"]
-    lines += class_lines(result.classes)
-    if not result.accepted or not result.classes:
+    timed = replace(result, reason=f"{result.reason} ({result.seconds:.2f} s)")
+    lines = as_lines(timed)
+    if not result.accepted or not result.classes or not result.model_checked:
         return lines
-    lines.append(f"All classes together: {result.together}")
-    if result.graph:
-        lines.append(f"Message passing: {result.graph}")
-    if result.steering:
-        lines.append(f"Steering: {result.steering}")
-    lines += result.on_graph
-    if not result.model_checked:
-        return [*lines, NOT_LINKED]
     graph = "hash and domain are those of the graph" if result.data_checked else "no graph given"
-    return [*lines, f"The head is that of the model, number by number; {graph}."]
+    linked = f"The head is that of the model, number by number; {graph}."
+    return [*lines[:-1], *result.on_graph, linked]  # the checker's last line is that it is not

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import (
-    EXIT_DONE,
     add_common,
+    add_seeds,
     console,
-    emit_json,
+    emit,
     make_out_dir,
-    positive_int,
 )
 from graphkeel.core.statistics import plus_minus
 
@@ -35,13 +34,7 @@ _STEPS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seeds",
-        type=positive_int,
-        default=5,
-        metavar="N",
-        help="biased splits to run (default 5)",
-    )
+    add_seeds(parser, "biased splits to run (default 5)", default=5)
     add_common(parser, out_help="write demo.png and the rows of every seed here")
 
 
@@ -51,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         make_out_dir(args.out)
     seeds = range(args.seed, args.seed + args.seeds)
-    results: dict[str, RunResult[RunSpec]] = {}
+    results: dict[str, RunResult] = {}
     for title, labels in _STEPS:
         show_first = not args.json and not results
         results[title] = _run(
@@ -62,20 +55,12 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.out is not None:
         draw(results, args.out / "demo.png")
-    if args.json:
-        emit_json(
-            {
-                "command": "demo",
-                "dataset": "digits",
-                "steps": {k: _numbers(v) for k, v in results.items()},
-            }
-        )
-    else:
-        _show(results)
-    return EXIT_DONE
+    steps = {title: _numbers(result) for title, result in results.items()}
+    payload = {"command": "demo", "dataset": "digits", "steps": steps}
+    return emit(args, payload, lambda: _show(results))
 
 
-def _run(spec: RunSpec, seeds: range, out: Path | None, *, show_first: bool) -> RunResult[RunSpec]:
+def _run(spec: RunSpec, seeds: range, out: Path | None, *, show_first: bool) -> RunResult:
     """All splits; the first one is shown as soon as it is there, the others with it."""
     from graphkeel.cli.run import run_with_progress
     from graphkeel.runs.run import RunResult
@@ -92,14 +77,14 @@ def _run(spec: RunSpec, seeds: range, out: Path | None, *, show_first: bool) -> 
     return RunResult(spec, [*first.rows, *others.rows], first.reused + others.reused)
 
 
-def _numbers(result: RunResult[RunSpec]) -> dict[str, Any]:
+def _numbers(result: RunResult) -> dict[str, Any]:
     return {
         "rows": [{k: r[k] for k in ("seed", "base", "accuracy", "kept")} for r in result.rows],
         **result.summary(),
     }
 
 
-def _show(results: dict[str, RunResult[RunSpec]]) -> None:
+def _show(results: dict[str, RunResult]) -> None:
     from rich.table import Table
 
     out = console()
@@ -152,7 +137,7 @@ def _show_bars(out: Any, rows: list[dict[str, Any]], width: int = 50) -> None:
         )
 
 
-def draw(results: dict[str, RunResult[RunSpec]], path: Path) -> None:
+def draw(results: dict[str, RunResult], path: Path) -> None:
     """The picture for a page: untouched and reconstructed accuracy of each split."""
     from graphkeel.core.files import replacing
     from graphkeel.core.optional import import_optional

@@ -8,7 +8,7 @@ import os
 import platform
 from typing import Any
 
-from graphkeel.cli.shared.common import EXIT_DONE, add_json, console, emit_json, verbatim
+from graphkeel.cli.shared.common import add_json, console, emit, verbatim
 from graphkeel.core.optional import is_installed
 
 HELP = "what is installed here"
@@ -37,21 +37,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    return show(args, collect())
-
-
-def show(args: argparse.Namespace, facts: dict[str, Any]) -> int:
-    """Print the facts as they were asked for."""
-    if args.json:
-        emit_json({"command": "doctor", **facts})
-    else:
-        _show(facts)
-    return EXIT_DONE
+    facts = collect()
+    return emit(args, {"command": "doctor", **facts}, lambda: show(facts))
 
 
 def collect() -> dict[str, Any]:
     """Everything the command prints, as plain values."""
     import torch
+
+    from graphkeel.core.files import user_cache
+    from graphkeel.verify.warm import load_kernels
 
     return {
         "python": platform.python_version(),
@@ -63,16 +58,12 @@ def collect() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "torch_threads": torch.get_num_threads(),
         "torch_build": f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU",
-        "kernels": _kernels(),
-        "data": _data(),
+        "kernels": {"seconds": round(load_kernels(), 1)},  # made here if they are missing
+        "data": {
+            "cache": str(user_cache()),
+            "datasets": {"digits": "embedded", "sbm": "generated"},
+        },
     }
-
-
-def _kernels() -> dict[str, Any]:
-    """The verifier's compiled kernels: made here if they are missing, so that no question waits."""
-    from graphkeel.verify.warm import load_kernels
-
-    return {"seconds": round(load_kernels(), 1)}
 
 
 def _version(package: str) -> str | None:
@@ -82,16 +73,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _data() -> dict[str, Any]:
-    from graphkeel.core.files import user_cache
-
-    return {
-        "cache": str(user_cache()),
-        "datasets": {"digits": "embedded", "sbm": "generated"},
-    }
-
-
-def _show(facts: dict[str, Any]) -> None:
+def show(facts: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table("what", "found", title="keel doctor", title_justify="left")

@@ -14,37 +14,26 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
+from graphkeel.cli.shared.common import add_json, emit, emit_lines, path_type
 from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkeel.certificate import Layer
+    from graphkeel.certificate.sources import Layer
     from graphkeel.verify.problem import Problem
 
 HELP = "write a problem or a certificate as ONNX, VNN-LIB and SMT-LIB files"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "source",
-        type=path_type,
-        metavar="PROBLEM_OR_CERTIFICATE",
-        help="a .json or .npz problem, or a certificate",
-    )
-    parser.add_argument(
-        "--out",
-        type=path_type,
-        required=True,
-        metavar="DIR",
-        help="write the files into this folder",
-    )
-    parser.add_argument(
-        "--format",
-        default="onnx,vnnlib,smt2",
-        metavar="LIST",
-        help="of onnx, vnnlib, smt2 (default all three)",
-    )
+    source = "PROBLEM_OR_CERTIFICATE"
+    words = "a .json or .npz problem, or a certificate"
+    parser.add_argument("source", type=path_type, metavar=source, help=words)
+    words = "write the files into this folder"
+    parser.add_argument("--out", type=path_type, required=True, metavar="DIR", help=words)
+    formats = "onnx,vnnlib,smt2"
+    words = "of onnx, vnnlib, smt2 (default all three)"
+    parser.add_argument("--format", default=formats, metavar="LIST", help=words)
     add_json(parser)
 
 
@@ -57,11 +46,9 @@ def run(args: argparse.Namespace) -> int:
         for folder, problem in _problems(args.source, args.out)
         for path in export(problem, folder, formats)
     ]
-    if args.json:
-        emit_json({"command": "export", "files": [str(path) for path in written]})
-    else:
-        emit_lines(fitted(_summary(written, args.out), terminal_width()))
-    return EXIT_DONE
+    payload = {"command": "export", "files": [str(path) for path in written]}
+    lines = fitted(_summary(written, args.out), terminal_width())
+    return emit(args, payload, lambda: emit_lines(lines))
 
 
 def _summary(written: list[Path], out: Path) -> list[str]:
@@ -105,7 +92,8 @@ def _certificate_classes(source: Path) -> list[tuple[int, Problem]] | None:
 
 def _problem(content: dict[str, Any], entry: dict[str, Any]) -> Problem:
     """A class's closed loop: controller and head multiplied out exactly, then rounded once."""
-    from graphkeel.certificate import collapsed, collapsed_loop, decode_array, source_from_json
+    from graphkeel.certificate.encoding import decode_array
+    from graphkeel.certificate.sources import collapsed, collapsed_loop, source_from_json
     from graphkeel.verify.problem import Affine, Network, Problem
 
     def network(layers: tuple[Layer, ...]) -> Network:

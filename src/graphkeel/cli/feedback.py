@@ -22,26 +22,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
-    EXIT_DONE,
     add_common,
-    add_dataset,
     console,
-    emit_json,
+    emit,
     emit_lines,
     make_out_dir,
     path_type,
     positive_int,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import (
-    add_class_weight,
-    add_own_model,
-    add_split,
-    chosen_spec,
-    model_name,
-)
+from graphkeel.cli.shared.own_model import add_spec, chosen_spec, model_name
 
 if TYPE_CHECKING:
+    from graphkeel.graph import GraphTask
+    from graphkeel.label.files import Batch
     from graphkeel.runs.feedback import Step
     from graphkeel.runs.specs import RunSpec
 
@@ -49,53 +43,22 @@ HELP = "take in labels that arrive later: new features, the same weights"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
-    add_dataset(parser)
-    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
-    add_split(parser)
-    parser.add_argument(
-        "--features", default="auto", help="auto, raw, rownorm or pca (default auto)"
-    )
+    add_spec(parser)
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--labels",
-        type=path_type,
-        metavar="FILE",
-        help="a CSV file with columns node and label, or Label Studio's export (.json)",
-    )
-    source.add_argument(
-        "--simulate",
-        type=positive_int,
-        metavar="N",
-        help="let the labels of N random test nodes arrive",
-    )
-    source.add_argument(
-        "--suggest",
-        type=positive_int,
-        metavar="N",
-        help="write the N nodes whose labels would help most, to be filled in",
-    )
-    parser.add_argument(
-        "--to",
-        type=path_type,
-        default=None,
-        metavar="FILE",
-        help="the file that --suggest writes, .csv or .json (default: suggested.csv, in --out)",
-    )
-    add_class_weight(parser)
-    add_own_model(parser)
-    parser.add_argument(
-        "--batches",
-        type=positive_int,
-        default=5,
-        metavar="B",
-        help="batches of --simulate (default 5)",
-    )
+    words = "a CSV file with columns node and label, or Label Studio's export (.json)"
+    source.add_argument("--labels", type=path_type, metavar="FILE", help=words)
+    words = "let the labels of N random test nodes arrive"
+    source.add_argument("--simulate", type=positive_int, metavar="N", help=words)
+    words = "write the N nodes whose labels would help most, to be filled in"
+    source.add_argument("--suggest", type=positive_int, metavar="N", help=words)
+    words = "the file that --suggest writes, .csv or .json (default: suggested.csv, in --out)"
+    parser.add_argument("--to", type=path_type, metavar="FILE", help=words)
+    words = "batches of --simulate (default 5)"
+    parser.add_argument("--batches", type=positive_int, default=5, metavar="B", help=words)
     add_common(parser, out_help="keep the final reconstruction here")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     from graphkeel.core.signals import end_if_asked
     from graphkeel.label import read_labels
     from graphkeel.runs.feedback import run_feedback, simulated
@@ -108,35 +71,26 @@ def run(args: argparse.Namespace) -> int:
     if args.suggest is not None:
         return _suggest(args, spec)
     steps: list[Step] = []
-    for step in run_feedback(
-        spec,
-        args.seed,
-        lambda task: (
-            [file] if file is not None else simulated(task, args.simulate, args.batches, args.seed)
-        ),
-        out=args.out,
-    ):
+
+    def batches(task: GraphTask) -> list[Batch]:
+        if file is not None:
+            return [file]
+        return simulated(task, args.simulate, args.batches, args.seed)
+
+    for step in run_feedback(spec, args.seed, batches, out=args.out):
         steps.append(step)
         end_if_asked()
         console(stderr=True).print(
             verbatim(f"{step.known} labels: {step.reason}"), style="dim", highlight=False
         )
-    if args.json:
-        emit_json(
-            {
-                "command": "feedback",
-                "dataset": args.dataset,
-                "steps": [asdict(step) for step in steps],
-            }
-        )
-    else:
-        _show(args, steps)
-    return EXIT_DONE
+    found = {"dataset": args.dataset, "steps": [asdict(step) for step in steps]}
+    return emit(args, {"command": "feedback", **found}, lambda: _show(args, steps))
 
 
 def _suggest(args: argparse.Namespace, spec: RunSpec) -> int:
     """Write the list that a person fills in."""
-    from graphkeel.label import View, write_rows
+    from graphkeel.label.files import write_rows
+    from graphkeel.label.view import View
     from graphkeel.runs.feedback import fitted
 
     path = args.to or (args.out or Path()) / "suggested.csv"
@@ -144,17 +98,12 @@ def _suggest(args: argparse.Namespace, spec: RunSpec) -> int:
     nodes = rec.suggest(args.suggest)
     view = View.of(rec, data)
     write_rows(path, [view.row(node) for node in nodes.tolist()])
-    if args.json:
-        found = {"command": "feedback", "dataset": args.dataset, "suggested": nodes.tolist()}
-        emit_json({**found, "file": str(path)})
-    else:
-        emit_lines(
-            [
-                f"{len(nodes)} nodes to label, the most helpful first: {path}",
-                "Fill in their labels, then: keel feedback … --labels " + str(path),
-            ]
-        )
-    return EXIT_DONE
+    found = {"dataset": args.dataset, "suggested": nodes.tolist(), "file": str(path)}
+    lines = [
+        f"{len(nodes)} nodes to label, the most helpful first: {path}",
+        f"Fill in their labels, then: keel feedback … --labels {path}",
+    ]
+    return emit(args, {"command": "feedback", **found}, lambda: emit_lines(lines))
 
 
 def _show(args: argparse.Namespace, steps: list[Step]) -> None:

@@ -25,12 +25,12 @@ import sys
 from typing import Any
 
 from graphkeel.cli.shared.common import (
-    EXIT_DONE,
+    add_class_names,
     add_json,
-    emit_json,
+    add_seed_of_run,
+    emit,
     emit_lines,
     path_type,
-    seed_type,
     whole_number,
 )
 from graphkeel.cli.shared.own_model import specs
@@ -39,43 +39,25 @@ HELP = "a page to label nodes in, the most helpful ones first"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
-    parser.add_argument(
-        "folder",
-        type=path_type,
-        metavar="RUN",
-        help="written by keel run, keel adapt or keel feedback with --out",
-    )
-    parser.add_argument(
-        "--show",
-        type=path_type,
-        metavar="FILE",
-        help="a CSV file with a column node: what people see of a node",
-    )
-    parser.add_argument(
-        "--classes", type=path_type, metavar="FILE", help="names of the classes, a line each"
-    )
-    parser.add_argument(
-        "--seed", type=seed_type, default=None, help="which seed of the run (default: its first)"
-    )
-    parser.add_argument(
-        "--port",
-        type=whole_number(0, 65535),
-        default=0,
-        help="of the page (default: one that is free)",
-    )
+    run = "written by keel run, keel adapt or keel feedback with --out"
+    parser.add_argument("folder", type=path_type, metavar="RUN", help=run)
+    show = "a CSV file with a column node: what people see of a node"
+    parser.add_argument("--show", type=path_type, metavar="FILE", help=show)
+    add_class_names(parser)
+    add_seed_of_run(parser)
+    port = "of the page (default: one that is free)"
+    parser.add_argument("--port", type=whole_number(0, 65535), default=0, help=port)
     parser.add_argument("--open", action="store_true", help="open the page in the usual browser")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
-    from graphkeel.label import (
+    from graphkeel.label import (  # says which extra is missing, before any work
         Session,
         Shown,
-        read_names,
-        serve,  # says which extra is missing, before any work
+        serve,
     )
+    from graphkeel.label.shown import read_names
     from graphkeel.runs.opened import opened
 
     shown = None if args.show is None else Shown.read(args.show)
@@ -87,8 +69,11 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\ntaking the last labels in …\n")  # Ctrl-C is how a session ends
     session.finish()
-    _show(args, session.state(), str(session.path))
-    return EXIT_DONE
+    state = session.state()
+    last = state["estimates"][-1] if state["estimates"] else None
+    counts = {name: state[name] for name in ("labels", "skipped")}
+    payload = {"command": "label", **counts, "file": str(session.path), "estimate": last}
+    return emit(args, payload, lambda: emit_lines(_lines(payload)))
 
 
 def _tell(args: argparse.Namespace, address: str) -> None:
@@ -101,16 +86,12 @@ def _tell(args: argparse.Namespace, address: str) -> None:
         webbrowser.open(address)
 
 
-def _show(args: argparse.Namespace, state: dict[str, Any], path: str) -> None:
-    last = state["estimates"][-1] if state["estimates"] else None
-    if args.json:
-        counts = {name: state[name] for name in ("labels", "skipped")}
-        emit_json({"command": "label", **counts, "file": path, "estimate": last})
-        return
-    lines = [f"{state['labels']} labels, {state['skipped']} skipped: {path}"]
+def _lines(payload: dict[str, Any]) -> list[str]:
+    lines = [f"{payload['labels']} labels, {payload['skipped']} skipped: {payload['file']}"]
+    last = payload["estimate"]
     if last is not None:
         lines.append(
             f"{last['right']} of {last['of']} random nodes were predicted rightly:"
             f" {last['low']:.0f} to {last['high']:.0f} % of all without a label"
         )
-    emit_lines(lines)
+    return lines

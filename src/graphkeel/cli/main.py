@@ -176,11 +176,6 @@ retraining it.
 KEEL = Program("keel", f"graphkeel {__version__}", DESCRIPTION, COMMANDS, "graphkeel.runs.specs")
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of `keel`."""
-    return KEEL.parser()
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command of `keel` and return its exit code."""
     return KEEL.main(argv)

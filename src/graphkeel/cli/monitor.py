@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
     add_json,
+    add_seed_of_run,
     console,
     dataset_type,
-    emit_json,
+    emit,
     emit_lines,
     number,
     path_type,
-    seed_type,
     verbatim,
 )
 from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
@@ -43,33 +43,15 @@ EXIT_CODES = {"nothing": 0, "update": 4, "label": 5, "retrain": 6}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
-    parser.add_argument(
-        "folder", type=path_type, metavar="RUN", help="a folder of a run, or a saved one"
-    )
-    parser.add_argument(
-        "--data",
-        type=dataset_type,
-        required=True,
-        metavar="WEEK",
-        help="the graph as it is now: FILE.npz, a folder of .npy files, or a dataset's name",
-    )
-    parser.add_argument(
-        "--another",
-        action="store_true",
-        help="it is a graph of its own: its nodes are not those of the run",
-    )
-    parser.add_argument(
-        "--price",
-        type=_price,
-        action="append",
-        default=[],
-        metavar="STEP=POINTS",
-        help="of update, label or retrain (default 0.25, 2 and 8); may be given several times",
-    )
-    parser.add_argument(
-        "--seed", type=seed_type, default=None, help="which seed of the run (default: its first)"
-    )
+    add = parser.add_argument
+    add("folder", type=path_type, metavar="RUN", help="a folder of a run, or a saved one")
+    words = "the graph as it is now: FILE.npz, a folder of .npy files, or a dataset's name"
+    add("--data", type=dataset_type, required=True, metavar="WEEK", help=words)
+    words = "it is a graph of its own: its nodes are not those of the run"
+    add("--another", action="store_true", help=words)
+    words = "of update, label or retrain (default 0.25, 2 and 8); may be given several times"
+    add("--price", type=_price, action="append", default=[], metavar="STEP=POINTS", help=words)
+    add_seed_of_run(parser)
     add_own_model(parser)
     add_json(parser)
 
@@ -83,10 +65,8 @@ def _price(text: str) -> tuple[str, float]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     from graphkeel.monitor import MonitorSettings, Prices
-    from graphkeel.runs.later import later_graph, with_own_model
-    from graphkeel.runs.opened import features_of, opened
+    from graphkeel.runs.opened import features_of, later_graph, opened, with_own_model
 
     _, options = chosen_model(args)
     if options:
@@ -97,11 +77,10 @@ def run(args: argparse.Namespace) -> int:
         rec, _, _ = opened(args.folder, specs(args), args.seed)
     settings = MonitorSettings(prices=Prices(**dict(args.price)))
     found = rec.monitor(week, args.folder, another=args.another, settings=settings)
-    if args.json:
-        emit_json({"command": "monitor", **found.to_dict(), "exit_code": EXIT_CODES[found.action]})
-    else:
-        _show(args, found)
-    return EXIT_CODES[found.action]
+    code = EXIT_CODES[found.action]
+    payload = {"command": "monitor", **found.to_dict(), "exit_code": code}
+    emit(args, payload, lambda: _show(args, found))
+    return code
 
 
 def _show(args: argparse.Namespace, found: DriftReport) -> None:

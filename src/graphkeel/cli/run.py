@@ -13,81 +13,52 @@ test label.
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import (
-    EXIT_DONE,
     add_common,
-    add_dataset,
+    add_seeds,
     console,
-    emit_json,
+    emit,
     make_out_dir,
-    positive_int,
     say_reused,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import (
-    add_class_weight,
-    add_own_model,
-    add_split,
-    chosen_spec,
-)
+from graphkeel.cli.shared.own_model import add_spec, chosen_spec
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
-    from graphkeel.runs.run import AnySpec, RunResult
-    from graphkeel.runs.specs import RunSpec
+    from graphkeel.runs.run import RunResult
+    from graphkeel.runs.specs import AnySpec
 
 HELP = "better predictions from the same frozen weights, over several seeds"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
-    add_dataset(parser)
-    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
-    parser.add_argument(
-        "--method",
-        default="auto",
-        help="auto (default), none, replace, diffuse, or a control: no-model, random-weights",
-    )
-    parser.add_argument(
-        "--seeds",
-        type=positive_int,
-        default=None,
-        metavar="N",
-        help="how many seeds, from --seed on (default 10; 1 for a model of your own)",
-    )
-    add_split(parser)
-    parser.add_argument(
-        "--features",
-        default="auto",
-        help="auto, raw, rownorm, pca or pca-raw (default auto)",
-    )
-    add_class_weight(parser)
-    add_own_model(parser)
+    add_spec(parser)
+    words = "auto (default), none, replace, diffuse, or a control: no-model, random-weights"
+    parser.add_argument("--method", default="auto", help=words)
+    add_seeds(parser, "how many seeds, from --seed on (default 10; 1 for a model of your own)")
     add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     return run_spec(args, chosen_spec(args))
 
 
-def run_spec(args: argparse.Namespace, spec: RunSpec) -> int:
+def run_spec(args: argparse.Namespace, spec: AnySpec, usual_seeds: int = 10) -> int:
     """Run a specification over the seeds that were asked for, and print it."""
     spec.check(args.seed)
     if args.out is not None:
         make_out_dir(args.out)
-    seeds = args.seeds or (1 if args.weights else 10)
+    seeds = args.seeds or (1 if args.weights else usual_seeds)
     result = run_with_progress(spec, range(args.seed, args.seed + seeds), out=args.out)
-    if args.json:
-        emit_json(payload(result))
-    else:
-        show(result)
-    return EXIT_DONE
+    payload = {"command": args.command, **_payload(result)}
+    return emit(args, payload, lambda: show(result))
 
 
-def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult[AnySpec]:
+def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult:
     """`run_seeds` with a progress bar on stderr."""
     from rich.progress import Progress
 
@@ -107,36 +78,37 @@ def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult[
     return result
 
 
-def payload(result: RunResult[RunSpec]) -> dict[str, Any]:
-    """The stable JSON object of `keel run --json`."""
-    spec = result.spec
-    keys = ("seed", "base", "accuracy", "kept")
+_SPEC = ("dataset", "source", "target", "target_labels", "keep", "model", "method", "labels")
+_ROW = ("seed", "base", "accuracy", "balanced_base", "balanced", "kept")
+
+
+def _payload(result: RunResult) -> dict[str, Any]:
+    """The stable JSON object of `keel run --json` and `keel adapt --json`."""
+    spec = asdict(result.spec)
     return {
-        "command": "run",
-        "dataset": spec.dataset,
-        "model": spec.model,
-        "method": spec.method,
-        "labels": spec.labels,
-        "rows": [{key: row[key] for key in keys} for row in result.rows],
+        **{name: spec[name] for name in _SPEC if name in spec},
+        "rows": [{name: row[name] for name in _ROW if name in row} for row in result.rows],
         "summary": result.summary(),
-        "paper": spec.published() or None,
+        "paper": result.spec.published() or None,
     }
 
 
-def show(result: RunResult[RunSpec]) -> None:
-    """Print a row a seed, then the mean with the paper's figure beside it."""
+def show(result: RunResult) -> None:
+    """Print a row a seed, then the mean, with the paper's figure where there is one."""
     from rich.table import Table
 
     spec = result.spec
     summary = result.summary()
-    title = f"{spec.dataset} · {spec.model} · {spec.method} · labels: {spec.labels}"
-    table = Table(title=verbatim(title), title_justify="left")
-    for column in ("seed", "untouched", spec.method, "difference"):
+    table = Table(title=verbatim(spec.title), title_justify="left")
+    balanced = ["balanced"] if "balanced" in result.rows[0] else []
+    for column in ("seed", "untouched", spec.method, "difference", *balanced):
         table.add_column(column, justify="right")
     for row in result.rows:
         note = " (left unchanged)" if row["kept"] and spec.method != "none" else ""
         difference = f"{row['accuracy'] - row['base']:+.2f}{note}"
-        table.add_row(str(row["seed"]), f"{row['base']:.2f}", f"{row['accuracy']:.2f}", difference)
+        cells = [str(row["seed"]), f"{row['base']:.2f}", f"{row['accuracy']:.2f}", difference]
+        cells += [f"{row['balanced_base']:.2f} → {row['balanced']:.2f}"] if balanced else []
+        table.add_row(*cells)
     table.add_section()
     table.add_row(
         "mean ± std",
@@ -147,17 +119,13 @@ def show(result: RunResult[RunSpec]) -> None:
     )
     paper = spec.published()
     if paper:
-        figures = [_spread(paper.get(row)) for row in ("sgc", "neural")]
-        table.add_row("paper", *figures, "", style="dim")
+        table.add_row("paper", *(plus_minus(*paper[row]) for row in paper), style="dim")
+        table.caption = "paper: its SGC row, and its neural controller (one class replaced)."
     console().print(table)
-    if paper:
-        console().print(
-            "[dim]paper: its SGC row, and its neural controller (one class replaced).[/]"
-        )
-    show_decisions(result)
+    _show_decisions(result)
 
 
-def show_decisions(result: RunResult[AnySpec]) -> None:
+def _show_decisions(result: RunResult) -> None:
     """Print what was decided, and why: a sentence, with the seeds that it is about."""
     seeds: dict[str, list[str]] = {}
     for row in result.rows:
@@ -165,7 +133,3 @@ def show_decisions(result: RunResult[AnySpec]) -> None:
     for reason in filter(None, seeds):
         which = f"seed {', '.join(seeds[reason])}: " if len(seeds) > 1 else ""
         console().print(verbatim(f"{which}{reason}"), style="dim", highlight=False)
-
-
-def _spread(figure: list[float] | None) -> str:
-    return "" if figure is None else plus_minus(*figure)

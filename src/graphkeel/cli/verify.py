@@ -17,20 +17,17 @@ docs/formats.md. Exit 0: proved, 1: refuted with a counterexample, 3: unknown.""
 from __future__ import annotations
 
 import argparse
-import sys
-import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import add_json, emit_json, emit_lines, path_type, seconds_type
-from graphkeel.cli.shared.sublevel import (
-    add_sublevel_arguments,
-    proof_lines,
-    store_proof,
+from graphkeel.cli.shared.common import add_json, emit, emit_lines, path_type, seconds_type
+from graphkeel.cli.shared.proofs import (
+    add_verify_arguments,
+    run_property,
+    store_proofs,
     with_sublevel,
 )
-from graphkeel.cli.shared.verify_property import add_verify_arguments, run_verify
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.steps import stage, step
 
 if TYPE_CHECKING:
     from graphkeel.verify.problem import Problem
@@ -41,72 +38,31 @@ HELP = "decide a closed loop given as a file, without a dataset"
 ENGINES = ("auto", "branch", "contraction", "falsify", "smt")
 
 
-@dataclass(frozen=True)
-class _Progress:
-    """When progress is shown.
-
-    Attributes:
-        quiet: seconds; nothing is said about runs that are shorter.
-        line: seconds between two lines where the last one cannot be overwritten.
-    """
-
-    quiet: float = 5.0
-    line: float = 10.0
-
-
-_PROGRESS = _Progress()
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the command."""
-    parser.add_argument(
-        "problem", type=path_type, metavar="PROBLEM", help="a .json or .npz problem file"
-    )
+    add = parser.add_argument
+    add("problem", type=path_type, metavar="PROBLEM", help="a .json or .npz problem file")
     add_verify_arguments(parser)
     who = parser.add_mutually_exclusive_group()
-    who.add_argument(
-        "--engine",
-        choices=ENGINES,
-        default="auto",
-        metavar="NAME",
-        help=f"which engine decides: {', '.join(ENGINES)} (default auto)",
-    )
-    who.add_argument(
-        "--cross-check", action="store_true", help="ask every installed engine, each with --timeout"
-    )
-    parser.add_argument(
-        "--conditions",
-        default=None,
-        metavar="LIST",
-        help="of positivity, decrease, invariance, region, sublevel-invariance, sublevel-decrease"
-        " (default: all that the problem has)",
-    )
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="decide every condition, also after one was refuted",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=seconds_type,
-        default=60.0,
-        metavar="S",
-        help="seconds for all conditions, shared between them (default 60)",
-    )
-    parser.add_argument(
-        "--clock",
-        choices=("wall", "processor"),
-        default="wall",
-        help="whether --timeout is of wall or of processor time (default wall)",
-    )
-    add_sublevel_arguments(parser)
+    words = f"which engine decides: {', '.join(ENGINES)} (default auto)"
+    who.add_argument("--engine", choices=ENGINES, default="auto", metavar="NAME", help=words)
+    words = "ask every installed engine, each with --timeout"
+    who.add_argument("--cross-check", action="store_true", help=words)
+    words = "of positivity, decrease, invariance, region, sublevel-invariance, sublevel-decrease"
+    words += " (default: all that the problem has)"
+    add("--conditions", metavar="LIST", help=words)
+    words = "decide every condition, also after one was refuted"
+    add("--all", action="store_true", help=words)
+    words = "seconds for all conditions, shared between them (default 60)"
+    add("--timeout", type=seconds_type, default=60.0, metavar="S", help=words)
+    words = "whether --timeout is of wall or of processor time (default wall)"
+    add("--clock", choices=("wall", "processor"), default="wall", help=words)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, decide, print."""
     if args.property is not None or args.problem.suffix == ".onnx":
-        return run_verify(args)
+        return run_property(args)
     if args.results is not None:
         raise ConfigError("--results is for a network and its property", got="a closed loop")
     from graphkeel.verify.crosscheck import cross_check
@@ -115,18 +71,19 @@ def run(args: argparse.Namespace) -> int:
     problem = with_sublevel(read_problem(args.problem), args)
     conditions = selected(args.conditions, problem)
     budget = _budget(args)
-    if args.cross_check:
-        name, report = "all", cross_check(problem, budget, conditions)
-    else:
-        name = args.engine
-        report = engine(name, problem).solve(problem, budget, conditions)
-    shown = store_proof(problem, report, args.proof)
-    if args.json:
-        stored = {} if args.proof is None else {"proof": str(args.proof) if shown else None}
-        what = {"command": "verify", "problem": str(args.problem), "engine": name}
-        emit_json({**what, **_payload(report), **stored})
-    else:
-        emit_lines([*_lines(report), *proof_lines(args.proof, shown)])
+    name = "all" if args.cross_check else args.engine
+    with step("verify"):
+        if args.cross_check:
+            report = cross_check(problem, budget, conditions)
+        else:
+            report = engine(name, problem).solve(problem, budget, conditions)
+    what = {"command": "verify", "problem": str(args.problem), "engine": name, **_payload(report)}
+    lines = _lines(report)
+    if args.proof is not None:
+        shown, sentence = store_proofs(args, problem, report)
+        what["proof"] = str(args.proof) if shown else None
+        lines.append(f"  {sentence}")
+    emit(args, what, lambda: emit_lines(lines))
     return report.verdict.exit_code
 
 
@@ -152,31 +109,14 @@ def _budget(args: argparse.Namespace) -> Budget:
         seconds=args.timeout,
         clock=args.clock,
         first_refutation=not args.all and not args.cross_check,
-        on_progress=_ProgressLine(),
+        on_progress=_say_where,
     )
 
 
-class _ProgressLine:
-    """One line on stderr that says where a long run is.
-
-    Writes: stderr, and the time of the last line.
-    """
-
-    def __init__(self) -> None:
-        self.start = time.monotonic()
-        self.last = self.start
-
-    def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        over = sys.stderr.isatty()
-        pause = 1.0 if over else _PROGRESS.line
-        if now < self.start + _PROGRESS.quiet or now < self.last + pause:
-            return
-        self.last = now
-        boxes = f"{progress.nodes:,} boxes, {progress.open:,} open"
-        end = "\r" if over else "\n"
-        sys.stderr.write(f"{progress.row}: {boxes}, {progress.seconds:.0f} s{end}")
-        sys.stderr.flush()
+def _say_where(search: Progress) -> None:
+    """What a long run is at."""
+    boxes = f"{search.nodes:,} boxes, {search.open:,} open"
+    stage(f"{search.row}: {boxes}, {search.seconds:.0f} s")
 
 
 def engine(name: str, problem: Problem) -> Verifier:

@@ -17,8 +17,7 @@ from graphkeel.control.base import (
 )
 from graphkeel.control.classical import LQR, MFAC, PID
 from graphkeel.control.deadbeat import Deadbeat, SolveSettings, solve_anchor
-from graphkeel.control.levenberg import levenberg_marquardt
-from graphkeel.control.neural import ControllerBatch, NeuralController, NeuralWeights
+from graphkeel.control.neural import NeuralController, NeuralWeights
 
 CLASSICAL: dict[str, type] = {"deadbeat": Deadbeat, "mfac": MFAC, "pid": PID, "lqr": LQR}
 
@@ -28,7 +27,6 @@ __all__ = [
     "MFAC",
     "PID",
     "Controller",
-    "ControllerBatch",
     "Deadbeat",
     "NeuralController",
     "NeuralWeights",
@@ -36,7 +34,6 @@ __all__ = [
     "Regulation",
     "SolveSettings",
     "jacobian",
-    "levenberg_marquardt",
     "origin",
     "regulation_at",
     "set_point",

@@ -82,7 +82,11 @@ def solve_anchors(
     """
     if controller == "deadbeat" and len(plant.layers) != 1:
         return _searched_anchors(plant, strength, settings)
-    found = _named_controller(controller) if isinstance(controller, str) else controller
+    if isinstance(controller, str):
+        check_name("the controller", controller, CLASSICAL)
+        found: Controller = CLASSICAL[controller]()
+    else:
+        found = controller
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
     reached = [found.regulate(plant, target) for target in targets]
     return Anchors(
@@ -140,9 +144,3 @@ def _searched_anchors(
 def hidden_is_free(layers: Layers) -> bool:
     """One hidden layer, each of whose pre-activations some feature reaches."""
     return len(layers) == 2 and int(torch.linalg.matrix_rank(layers[0][0])) == layers[0][0].shape[0]
-
-
-def _named_controller(name: str) -> Controller:
-    """A classical controller by name."""
-    check_name("the controller", name, CLASSICAL)
-    return CLASSICAL[name]()

@@ -138,11 +138,7 @@ def regulation_at(
 
 
 def evaluate(layers: Layers, x: Tensor) -> Tensor:
-    """A ReLU network's value at x of shape (..., d).
-
-    Args:
-        x: shape (..., d).
-    """
+    """A ReLU network's value at x of shape (..., d)."""
     for i, (weight, bias) in enumerate(layers):
         x = torch.nn.functional.linear(x if i == 0 else x.relu(), weight, bias)
     return x

@@ -21,16 +21,14 @@ from graphkeel.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class PID(Controller):
-    """PID in its incremental form: x ← x + M·[Kp·(e − e₋₁) + Ki·e + Kd·(e − 2e₋₁ + e₋₂)].
+    """PID in its incremental form: x ← x + J⁺·[Kp·(e − e₋₁) + Ki·e + Kd·(e − 2e₋₁ + e₋₂)].
 
-    `decoupling="inverse"` takes M = J⁺, for which Ki = 1 alone is dead-beat on an affine plant;
-    `decoupling="gradient"` takes M = Jᵀ/‖J‖², a gradient step that is stable for Ki < 2.
+    Ki = 1 alone is dead-beat on an affine plant.
     """
 
     kp: float = 0.2
     ki: float = 0.5
     kd: float = 0.0
-    decoupling: str = "inverse"
     steps: int = 200
     tolerance: float = 1e-9
     name: str = "pid"
@@ -42,14 +40,9 @@ class PID(Controller):
             before, last, error = (goal - y for y in [states[0], states[0], *states][-3:])
             change = self.kp * (error - last) + self.ki * error
             change = change + self.kd * (error - 2 * last + before)
-            return self._spread(jacobian(plant, x)) @ change
+            return torch.linalg.pinv(jacobian(plant, x)) @ change
 
         return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
-
-    def _spread(self, slope: Tensor) -> Tensor:
-        if self.decoupling == "inverse":
-            return torch.linalg.pinv(slope)
-        return slope.T / max(_norm(slope) ** 2, 1e-300)
 
 
 @dataclass(frozen=True)
@@ -84,29 +77,16 @@ class LQR(Controller):
             slope: J = dC/dx, shape (n, d).
         """
         left, values, right = torch.linalg.svd(slope, full_matrices=False)
-        weights = (
-            self._riccati(values)
-            * values
-            / (self._effort(values) + self._riccati(values) * values**2)
-        )
+        cost = self._riccati(values)
+        weights = cost * values / (self._effort(values) + cost * values**2)
         return right.T @ torch.diag(weights) @ left.T
-
-    def lyapunov_matrix(self, slope: Tensor) -> Tensor:
-        """P of V(e) = eᵀPe, which falls by at least q‖e‖² a step along the loop.
-
-        Args:
-            slope: J = dC/dx, shape (n, d).
-        """
-        left, values, _ = torch.linalg.svd(slope, full_matrices=False)
-        return left @ torch.diag(self._riccati(values)) @ left.T
 
     def _effort(self, values: Tensor) -> Tensor:
         return self.r * values.max() ** 2
 
     def _riccati(self, values: Tensor) -> Tensor:
-        squares = (values**2).clamp_min(
-            1e-12 * float(values.max()) ** 2
-        )  # a dead direction costs, not crashes
+        # a dead direction costs, not crashes
+        squares = (values**2).clamp_min(1e-12 * float(values.max()) ** 2)
         return (self.q + (self.q**2 + 4 * self.q * self._effort(values) / squares).sqrt()) / 2
 
 

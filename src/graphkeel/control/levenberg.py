@@ -22,14 +22,12 @@ def levenberg_marquardt(
 ) -> tuple[Tensor, Tensor]:
     """Steps from each start towards its target; one that comes no nearer is taken back and damped.
 
+    The damping of the first step is relative to the mean squared slope of a logit; a row is done
+    at the goal for ‖C(x) − Y‖₂, and given up where no step helps.
+
     Args:
-        plant: C, from d features to n logits.
         targets: Y, float64, shape (B, n).
         start: float64, shape (B, d).
-        steps: the most steps.
-        damping: of the first step, relative to the mean squared slope of a logit.
-        goal: ‖C(x) − Y‖₂ at which a row is done.
-        most_damping: at which no step helps any more.
 
     Returns:
         The features, shape (B, d), and what is left of Y − C(x), shape (B, n).

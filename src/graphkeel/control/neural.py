@@ -56,13 +56,7 @@ class NeuralWeights:
         return ((y - self.equilibrium.to(kind)) @ inner.T + bias).relu() - bias.relu()
 
     def tensors(self) -> dict[str, Tensor]:
-        return {
-            "equilibrium": self.equilibrium,
-            "inner": self.inner,
-            "bias": self.bias,
-            "outer": self.outer,
-            "offset": self.offset,
-        }
+        return {name: part for name, part in vars(self).items() if name != "form"}
 
 
 class NeuralController(Controller):
@@ -100,16 +94,12 @@ class NeuralController(Controller):
 
 class ControllerBatch(nn.Module):
     """The controllers of all classes as one tensor program: every parameter has the class as its
-    first axis.
+    first axis. Methods take the positions of the classes that are still in work, shape (active,).
 
     Args:
-        plant: the head, with layers.
         targets: equilibria Y, shape (classes, n).
         width: half-widths of the domain, shape (classes, n); the unit of length each axis is
             trained in.
-        form: one of `FORMS`.
-        hidden: units of f.
-        generator: draws the first weights.
         anchors: f(Y) of the anchored forms, shape (classes, d); solved for where None.
     """
 
@@ -146,61 +136,37 @@ class ControllerBatch(nn.Module):
             given = torch.stack([solve_anchor(plant, target) for target in self.targets])
         self.offset = nn.Parameter(given.float().double(), requires_grad=False)
         self.lift = torch.linalg.pinv(self.first)  # C₁⁺ (d, p)
-        self.seen = (
-            self.first @ self.lift
-        )  # the part of G that C₁ lets through (p, p): the identity at full rank
+        # the part of G that C₁ lets through (p, p): the identity at full rank
+        self.seen = self.first @ self.lift
         if self.form == "homogeneous":
             self.bias = nn.Parameter(torch.zeros_like(self.bias), requires_grad=False)
 
     def inner(self, active: Tensor) -> Tensor:
         """A, shape (active, hidden, n); trained in the domain's own units, so that one step size
-        fits all axes.
-
-        Args:
-            active: which classes are still in work, bool, shape (n_classes,).
-        """
-        return (
-            self.raw_inner[active]
-            if self.form == "paper"
-            else self.raw_inner[active] / self.unit[active, None]
-        )
+        fits all axes."""
+        inner = self.raw_inner[active]
+        return inner if self.form == "paper" else inner / self.unit[active, None]
 
     def outer(self, active: Tensor) -> Tensor:
-        """B (paper's form, (active, d, hidden)) or G (the others, (active, p, hidden)).
-
-        Args:
-            active: which classes are still in work, bool, shape (n_classes,).
-        """
+        """B (paper's form, (active, d, hidden)) or G (the others, (active, p, hidden))."""
         if self.form == "paper":
             return self.raw_outer[active]
         return self.raw_outer[active] * self.unit[active].mean(dim=1).view(-1, 1, 1)
 
     def outer_seen(self, active: Tensor) -> Tensor:
-        """C₁·B, shape (active, p, hidden): f's last layer and the head's first one, collapsed.
-
-        Args:
-            active: which classes are still in work, bool, shape (n_classes,).
-        """
+        """C₁·B, shape (active, p, hidden): f's last layer and the head's first one, collapsed."""
         if self.form == "paper":
             return torch.einsum("pd,kdh->kph", self.first, self.outer(active))
         return torch.einsum("pq,kqh->kph", self.seen, self.outer(active))
 
     def at_rest(self, active: Tensor) -> Tensor:
-        """C₁·h + c₁, shape (active, p).
-
-        Args:
-            active: which classes are still in work, bool, shape (n_classes,).
-        """
+        """C₁·h + c₁, shape (active, p)."""
         return self.offset[active] @ self.first.T + self.first_bias
 
     @torch.no_grad()
     def shipped(self, index: int) -> NeuralWeights:
         """One class's weights, rounded once to float32; these are what is verified, saved and
-        used.
-
-        Args:
-            index: the class.
-        """
+        used."""
         only = torch.tensor([index])
         outer = self.outer(only)[0]
         outer = outer if self.form == "paper" else self.lift @ outer
@@ -215,11 +181,7 @@ class ControllerBatch(nn.Module):
 
 
 def uniform_start(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> nn.Parameter:
-    """PyTorch's own start for a linear layer, U(±1/√fan_in), from a generator of ours.
-
-    Args:
-        shape: of the tensor.
-    """
+    """PyTorch's own start for a linear layer, U(±1/√fan_in), from a generator of ours."""
     bound = fan_in**-0.5
     return nn.Parameter(
         (torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1) * bound

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from graphkeel.core.errors import StorageError
+from graphkeel.core.errors import DataError, StorageError
 
 try:
     import fcntl
@@ -59,6 +59,15 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text that are not blank, without blanks at their ends."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read", got=str(error)[:200]) from error
+    return [line.strip() for line in lines if line.strip()]
 
 
 @contextmanager

@@ -32,11 +32,8 @@ def terminable() -> Iterator[None]:
     """Raise where SIGINT or SIGTERM arrives; in threads, and where someone else handles them,
     nothing changes."""
     _asked.clear()
-    mine = (
-        [number for number in _RAISED if signal.getsignal(number) in _USUAL]
-        if _in_main_thread()
-        else []
-    )
+    is_main = threading.current_thread() is threading.main_thread()
+    mine = [number for number in _RAISED if is_main and signal.getsignal(number) in _USUAL]
     before = {number: signal.signal(number, _end) for number in mine}
     hook = sys.unraisablehook
     # Once asked to end, objects that were being made are torn down half made; what they say of it
@@ -55,10 +52,6 @@ def end_if_asked() -> None:
     """End here if a signal has arrived and its exception has been lost since."""
     if _asked:
         raise _asked[0]
-
-
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
 
 
 def _end(number: int, frame: object) -> None:  # noqa: ARG001 - a handler's two

@@ -14,20 +14,13 @@ if TYPE_CHECKING:
 
 
 def percent(correct: Tensor) -> float:
-    """How many of the entries are true, in percent; NaN where there are none.
-
-    Args:
-        correct: bool, shape (k,).
-    """
+    """How many of the entries (k,) are true, in percent; NaN where there are none."""
     return 100.0 * float(correct.float().mean()) if len(correct) else float("nan")
 
 
 def expected_accuracy(posterior: NDArray[np.float32]) -> float:
-    """Percent of nodes right by the posterior's own account: the mean of its largest probability.
-
-    Args:
-        posterior: shape (N, C).
-    """
+    """Percent of nodes right by the account of a posterior (N, C) itself: the mean of its largest
+    probability."""
     return min(100.0, float(100.0 * posterior.max(axis=1).mean()))
 
 

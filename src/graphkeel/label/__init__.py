@@ -9,26 +9,14 @@ Every answer is on disk before the next node is shown. `serve` needs the extra `
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.label.estimate import LabelSettings
-from graphkeel.label.files import Batch, read_labels, write_rows
+from graphkeel.label.files import read_labels
 from graphkeel.label.session import Session
-from graphkeel.label.shown import Shown, read_names
-from graphkeel.label.view import Row, View
+from graphkeel.label.shown import Shown
 
 if TYPE_CHECKING:
     from graphkeel.label.server import serve
 
-__all__ = [
-    "Batch",
-    "LabelSettings",
-    "Row",
-    "Session",
-    "Shown",
-    "View",
-    "read_labels",
-    "read_names",
-    "serve",
-    "write_rows",
-]
+__all__ = ["LabelSettings", "Session", "Shown", "read_labels", "serve"]
 
 
 def __getattr__(name: str) -> Any:

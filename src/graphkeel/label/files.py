@@ -6,9 +6,9 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,14 +21,8 @@ _MAX_LABELS = 10_000_000
 _COLUMNS = [field.name for field in fields(Row)]
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Labels that arrive together.
-
-    Attributes:
-        nodes: ids, int64, shape (n,).
-        labels: their classes, int64, shape (n,).
-    """
+class Batch(NamedTuple):
+    """Labels that arrive together: ids of nodes and their classes, int64, shape (n,) each."""
 
     nodes: Tensor
     labels: Tensor
@@ -38,26 +32,20 @@ class Batch:
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Tasks or answers: Label Studio's JSON where the name ends in .json, else CSV.
-
-    Args:
-        path: the file.
-        rows: in the order in which people see them.
-    """
-    write_text(path, _as_json(rows) if path.suffix.lower() == ".json" else as_csv(rows))
+    """Tasks or answers: Label Studio's JSON where the name ends in .json, else CSV with a line a
+    row; a label that is missing is an empty cell, which a person fills in."""
+    is_json = path.suffix.lower() == ".json"
+    tasks = json.dumps([_task(row) for row in rows], indent=1) + "\n" if is_json else as_csv(rows)
+    write_text(path, tasks)
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """A line a row; a label that is missing is an empty cell, which a person fills in."""
+    """The text of a CSV file."""
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(row) for row in rows)
     return text.getvalue()
-
-
-def _as_json(rows: Sequence[Row]) -> str:
-    return json.dumps([_task(row) for row in rows], indent=1) + "\n"
 
 
 def _task(row: Row) -> dict[str, Any]:
@@ -134,9 +122,8 @@ def _row(cells: dict[str, str]) -> Row:
 
 
 def _table(path: Path) -> list[list[str]]:
-    with path.open(
-        newline="", encoding="utf-8-sig"
-    ) as file:  # spreadsheets write a byte-order mark
+    # spreadsheets write a byte-order mark
+    with path.open(newline="", encoding="utf-8-sig") as file:
         rows = [[cell.strip() for cell in row] for row in csv.reader(_limited(file, path))]
     return [row for row in rows if row]
 

@@ -13,7 +13,6 @@ import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 import uvicorn
@@ -23,6 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graphkeel.core.errors import ConfigError, KeelError
@@ -40,12 +40,6 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
-}
-_FILES = {
-    "/": ("index.html", "text/html"),
-    "/label.css": ("label.css", "text/css"),
-    "/label.js": ("label.js", "text/javascript"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 _START = "Start keel label again, and open the address that it prints."
 
@@ -132,18 +126,7 @@ class Door:
 
 
 def application(session: Session, port: int, settings: ServerSettings = ServerSettings()) -> Door:
-    """The page and what it asks for, behind its door.
-
-    Args:
-        session: the nodes and answers.
-        port: where it will be served.
-        settings: limits.
-    """
-
-    async def page(request: Request) -> Response:
-        name, kind = _FILES[request.url.path]
-        text = files("graphkeel.label").joinpath("page", name).read_text(encoding="utf-8")
-        return Response(text, media_type=kind)
+    """The page and what it asks for, behind its door, to be served at a port."""
 
     async def state(_: Request) -> Response:
         return JSONResponse(await run_in_threadpool(session.state))
@@ -164,12 +147,13 @@ def application(session: Session, port: int, settings: ServerSettings = ServerSe
             raise HTTPException(404, "There is no such image.")
         return FileResponse(path, media_type=IMAGES[path.suffix.lower()])
 
+    pages = StaticFiles(packages=[("graphkeel.label", "page")], html=True)
     routes = [
-        *(Route(path, page, methods=["GET"]) for path in _FILES),
         Route("/state", state, methods=["GET"]),
         Route("/answer", answer, methods=["POST"]),
         Route("/undo", undo, methods=["POST"]),
         Route("/image/{node:int}/{column:int}", image, methods=["GET"]),
+        *(Route(path, pages) for path in ("/", "/label.css", "/label.js", "/icon.svg")),
     ]
     refusals = dict.fromkeys((HTTPException, KeelError, ClientDisconnect), _refusal)
     return Door(Starlette(routes=routes, exception_handlers=refusals), port, settings.path)

@@ -19,9 +19,8 @@ import torch
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.files import write_text
 from graphkeel.label.estimate import Change, LabelSettings, advice, estimates
-from graphkeel.label.files import as_csv, read_rows, write_rows
+from graphkeel.label.files import read_rows, write_rows
 from graphkeel.label.shown import Shown
 from graphkeel.label.view import RANDOM, SUGGESTED, Row, View, known_of
 from graphkeel.reconstruct.reconstructor import Reconstructor
@@ -111,7 +110,8 @@ class Session:
             row = replace(self._now().row(*self._current), label=label)
             self._keep([*self._rows, row])
             self._current = self._next()
-            self._start_if_due()
+            if self._due() and not self._busy():
+                self._running = self._worker.submit(self._take_in_all)
 
     def undo(self, version: int) -> None:
         """Take the last answer back; its node is asked about again.
@@ -163,16 +163,16 @@ class Session:
 
     def _next(self) -> tuple[int, str] | None:
         """The next node and why: a random one in its turn, and where no suggestion is left."""
-        seen = {row.node for row in self._rows}
         turns = [(SUGGESTED, self._suggested), (RANDOM, self._drawn)]
         every = self.settings.random_every
         if len(self._rows) % every == every - 1:
             turns.reverse()
-        for why, nodes in turns:
-            for node in nodes:
-                if node not in seen:
-                    return node, why
-        return None
+        offered = ((node, why) for why, nodes in turns for node in self._unseen(nodes))
+        return next(offered, None)
+
+    def _unseen(self, nodes: list[int]) -> list[int]:
+        seen = {row.node for row in self._rows}
+        return [node for node in nodes if node not in seen]
 
     def _now(self) -> View:
         """The view with the answers that are not taken in yet."""
@@ -194,7 +194,7 @@ class Session:
                 f"{self.path} was changed by another program",
                 fix="Start keel label again: it goes on with what is there.",
             )
-        write_text(self.path, as_csv(rows))
+        write_rows(self.path, rows)
         self._on_disk = self._bytes_on_disk()
         self._rows = rows
         self._version += 1
@@ -223,14 +223,9 @@ class Session:
 
     def _due(self) -> bool:
         """A round of labels is waiting, or the suggestions are used up."""
-        seen = {row.node for row in self._rows}
         waiting = len(self._answers().items() - self._taken.items())
-        used_up = bool(self._suggested) and all(node in seen for node in self._suggested)
+        used_up = bool(self._suggested) and not self._unseen(self._suggested)
         return waiting >= self.settings.round or used_up
-
-    def _start_if_due(self) -> None:
-        if self._due() and not self._busy():
-            self._running = self._worker.submit(self._take_in_all)
 
     def _take_in_all(self) -> None:
         """Whatever fails here is told on the page: the answers are safe on disk."""
@@ -267,12 +262,12 @@ class Session:
         self._rec.feedback(torch.tensor(list(answers)), torch.tensor(list(answers.values())))
 
     def _suggestions(self) -> list[int]:
-        seen = {row.node for row in self._rows}
-        free = [node for node in self._drawn if node not in seen]
+        free = self._unseen(self._drawn)
         if not free:
             return []
         among = torch.tensor(free)
-        return [int(node) for node in self._rec.suggest(self.settings.ahead, among=among)]
+        found: list[int] = self._rec.suggest(self.settings.ahead, among=among).tolist()
+        return found
 
     def settle(self) -> None:
         """Wait until the labels that are being taken in are."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphkeel.core.errors import DataError
+from graphkeel.core.files import read_lines
 
 IMAGES = {
     ".png": "image/png",
@@ -91,17 +92,8 @@ class Shown:
 
 
 def read_names(path: Path, n_classes: int) -> tuple[str, ...]:
-    """Names of the classes from a text file, a line each, in the order of the classes.
-
-    Args:
-        path: the file.
-        n_classes: how many there must be.
-    """
-    try:
-        names = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"the names {path} cannot be read", got=str(error)[:200]) from error
-    names = [name for name in names if name]
+    """Names of the classes from a text file, a line each, in the order of the classes."""
+    names = read_lines(path)
     if len(names) != n_classes or len(set(names)) != n_classes:
         raise DataError(
             f"{path} must hold {n_classes} different names, a line each", got=f"{len(names)} names"

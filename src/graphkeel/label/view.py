@@ -78,13 +78,7 @@ class View:
 
     @classmethod
     def of(cls, rec: Reconstructor, data: Data, links: sparse.csr_array | None = None) -> View:
-        """The view of a fitted reconstructor.
-
-        Args:
-            rec: fitted to the graph, or loaded and attached to it.
-            data: the graph.
-            links: of an earlier view of this graph; None: made from its edges.
-        """
+        """The view of a reconstructor on its graph; `links` may be those of an earlier view."""
         given = rec.posterior_ if rec.posterior_ is not None else rec.predict_proba(data)
         graph = node_graph(data)
         return cls(
@@ -95,12 +89,7 @@ class View:
         )
 
     def row(self, node: int, why: str = SUGGESTED) -> Row:
-        """A node with its context, still without a label.
-
-        Args:
-            node: its id.
-            why: `suggested`, or `random`.
-        """
+        """A node with its context, still without a label."""
         shown = self.surroundings(node)["nodes"][1:]
         near = [one for one in shown if one["hop"] == 1]
         known = Counter(one["class"] for one in shown if one["known"])
@@ -115,21 +104,13 @@ class View:
         )
 
     def likely(self, node: int) -> list[tuple[int, float]]:
-        """The likeliest classes of a node with their probabilities, best first.
-
-        Args:
-            node: its id.
-        """
+        """The likeliest classes of a node with their probabilities, best first."""
         own = self.probabilities[node]
         order = np.argsort(-own, kind="stable")[: self.settings.likely]
         return [(int(label), float(own[label])) for label in order]
 
     def surroundings(self, node: int) -> dict[str, Any]:
-        """Nodes within two hops, the node itself first, and links among them, as plain values.
-
-        Args:
-            node: its id.
-        """
+        """Nodes within two hops, the node itself first, and links among them, as plain values."""
         near, near_left = self._nearest(node, {node}, self.settings.near)
         hops = {node: 0, **dict.fromkeys(near, 1)}
         share = max(1, self.settings.far // max(1, len(near)))
@@ -137,11 +118,10 @@ class View:
             further, _ = self._nearest(middle, hops, share)
             hops |= dict.fromkeys(further, 2)
         ids = list(hops)
-        place = {one: i for i, one in enumerate(ids)}
         inner = self.links[ids][:, ids].tocoo()
         pairs = zip(inner.row.tolist(), inner.col.tolist(), strict=True)
         return {
-            "nodes": [self._seen(one, hops[one]) for one in place],
+            "nodes": [self._seen(one, hop) for one, hop in hops.items()],
             "links": sorted((a, b) for a, b in pairs if a < b),
             "left_out": near_left,
         }
@@ -176,5 +156,4 @@ def _judging(graph: Data) -> dict[int, int]:
 def _links(graph: Data) -> sparse.csr_array:
     """Both directions of every edge, without loops."""
     edges, _ = remove_self_loops(to_undirected(graph.edge_index.cpu()))
-    matrix = to_scipy_sparse_matrix(edges, num_nodes=graph.num_nodes)
-    return sparse.csr_array(matrix)
+    return sparse.csr_array(to_scipy_sparse_matrix(edges, num_nodes=graph.num_nodes))

@@ -21,7 +21,7 @@ from graphkeel.certificate import sealed, write_certificate
 from graphkeel.certificate.equilibrium import STATES
 from graphkeel.core.digests import file_sha256, json_sha256, sha256_of, tensors_sha256
 from graphkeel.core.files import locked, write_text
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov.config import LyapunovConfig

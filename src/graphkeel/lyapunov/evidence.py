@@ -8,16 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.certificate import (
-    ClassProof,
-    GraphProof,
-    Source,
-    anchored_controller,
-    build_certificate,
-    chain,
-    mlp,
-)
-from graphkeel.control.base import Layers, Plant
+from graphkeel.certificate import ClassProof, GraphProof, Source, build_certificate, chain, mlp
+from graphkeel.certificate.sources import anchored_controller
+from graphkeel.control.base import Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.closed_loop import float64
 from graphkeel.lyapunov.function import LyapunovWeights
@@ -33,15 +26,8 @@ def certificate_of(
     data_sha256: str | None = None,
     graph: GraphProof | None = None,
 ) -> dict[str, Any]:
-    """The certificate of all classes, as a JSON object.
-
-    Args:
-        plant: the head C, with layers.
-        result: of Algorithm 1.
-        provenance: what the writer wants to say of itself.
-        data_sha256: `graph_sha256` of the graph whose logits span the domain.
-        graph: the model with its message passing.
-    """
+    """The certificate of all classes, as a JSON object; `data_sha256` is the graph's whose logits
+    span the domain."""
     delta, margin = result.config.delta, result.config.margin
     proofs = [
         class_proof(outcome, _tolerance(outcome, delta), margin) for outcome in result.outcomes
@@ -54,7 +40,7 @@ def certificate_of(
         **(provenance or {}),
     }
     return build_certificate(
-        _head_source(plant.layers),
+        mlp((float64(weight), float64(bias)) for weight, bias in plant.layers),
         proofs,
         provenance=details,
         data_sha256=data_sha256,
@@ -70,13 +56,8 @@ def _tolerance(outcome: ClassOutcome, delta: float, share: float = 1 / 16) -> fl
 
 
 def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> ClassProof:
-    """One class's weights, question and answers, as a certificate takes them.
-
-    Args:
-        outcome: of Algorithm 1 for the class.
-        delta: δ, the representative's tolerance.
-        margin: γ, by which a state of the class's region leads.
-    """
+    """One class's weights, question and answers, as a certificate takes them, with the
+    representative's tolerance δ and the margin γ of its region."""
     control = outcome.control
     return ClassProof(
         label=outcome.label,
@@ -101,10 +82,6 @@ def _showable(report: ConditionReport) -> ConditionReport:
     return replace(
         report, verdict=Verdict.UNKNOWN, reason=f"{report.engine} found a proof but did not keep it"
     )
-
-
-def _head_source(layers: Layers) -> Source:
-    return mlp((float64(weight), float64(bias)) for weight, bias in layers)
 
 
 def controller_source(control: NeuralWeights) -> Source:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 from dataclasses import fields, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from graphkeel.control.anchors import Anchors
 from graphkeel.core.names import check_name
 from graphkeel.lyapunov.certify import certify
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.result import CertifyResult
-from graphkeel.models.frozen import FrozenModel
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.context import Context
 
 _log = logging.getLogger(__name__)
 
@@ -22,24 +23,8 @@ IN_USE = "the certificate is about the anchors in use"
 CERTIFIED = "neural"  # who holds anchors that are certified
 
 
-class OnGraph(Protocol):
-    """A frozen model on its graph, with class anchors in use."""
-
-    @property
-    def frozen(self) -> FrozenModel: ...
-    @property
-    def x(self) -> Tensor: ...
-    @property
-    def edge_index(self) -> Tensor: ...
-    @property
-    def model_kwargs(self) -> dict[str, Any]: ...
-    @property
-    def typical_strength(self) -> float: ...
-    def anchors(self) -> Anchors: ...
-
-
 def certify_in_use(
-    graph: OnGraph, verifier: str, settings: dict[str, Any]
+    graph: Context, verifier: str, settings: dict[str, Any]
 ) -> tuple[CertifyResult, Anchors | None]:
     """Certify the anchors in use as they are; or others, where the settings ask for a strength or a
     shift, or where the head answers an anchor in use with another class.

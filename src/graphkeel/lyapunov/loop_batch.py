@@ -33,11 +33,10 @@ class LoopBatch:
         config: ResolvedConfig,
         goals: Targets | None = None,
         passing: Passing | None = None,
-        settings: FitSettings | None = None,
     ) -> None:
         _check(plant, classes)
         self.plant, self.classes, self.config = plant, list(classes), config
-        self.settings = settings = settings or FitSettings()
+        self.settings = settings = FitSettings()
         self.generator = torch.Generator().manual_seed(config.seed)
         self.goals = goals or choose_targets(plant, self.classes, config)
         targets = self.goals.equilibria
@@ -176,11 +175,9 @@ class LoopBatch:
     def tensors(self) -> dict[str, Tensor]:
         """All that changes during training, for a resumable state."""
         saved = {
-            f"controller.{name}": value.clone()
-            for name, value in self.controller.state_dict().items()
-        }
-        saved |= {
-            f"function.{name}": value.clone() for name, value in self.function.state_dict().items()
+            f"{part}.{name}": value.clone()
+            for part, module in self._modules().items()
+            for name, value in module.state_dict().items()
         }
         saved |= {f"states.{k}": extra.clone() for k, extra in enumerate(self.states.extra)}
         if self.context.passing is not None:
@@ -192,14 +189,13 @@ class LoopBatch:
             "aims": self.context.aims.clone(),
         }
 
+    def _modules(self) -> dict[str, torch.nn.Module]:
+        return {"controller": self.controller, "function": self.function}
+
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        for name, module in (("controller.", self.controller), ("function.", self.function)):
-            own = {
-                key.removeprefix(name): value
-                for key, value in tensors.items()
-                if key.startswith(name)
-            }
-            module.load_state_dict(own)
+        for part, module in self._modules().items():
+            names = module.state_dict()
+            module.load_state_dict({name: tensors[f"{part}.{name}"] for name in names})
         self.states.extra = [tensors[f"states.{k}"] for k in range(len(self.classes))]
         self.states.pool = tensors["pool"]
         if self.context.passing is not None:

@@ -25,7 +25,7 @@ from graphkeel.verify.problem import Array
 
 
 @dataclass(frozen=True)
-class GaugeSettings:
+class _GaugeSettings:
     """Attributes:
     most_words: of a model whose factor is bounded.
     power_steps: of the power iteration that finds a gauge.
@@ -39,22 +39,21 @@ class GaugeSettings:
     mixing: float = 1e-3
 
 
-def graph_proof(
-    aggregation: Aggregation,
-    controls: Sequence[NeuralWeights],
-    settings: GaugeSettings = GaugeSettings(),
-) -> GraphProof:
+_SETTINGS = _GaugeSettings()
+
+
+def graph_proof(aggregation: Aggregation, controls: Sequence[NeuralWeights]) -> GraphProof:
     """The claim of a certificate about message passing; a reason where there is none."""
     if aggregation.reason:
         return GraphProof(reason=aggregation.reason)
     layers = used_layers(aggregation)
     count = int(np.prod([len(layer) for layer in layers]))
-    if count > settings.most_words:
+    if count > _SETTINGS.most_words:
         return GraphProof(reason=f"{count} products of powers are too many to bound")
     gains = word_gains(layers, controls)
     return GraphProof(
         layers=layers,
-        gauge=_common_gauge(gains, settings),
+        gauge=_common_gauge(gains),
         operator=aggregation.operator,
         undirected=aggregation.undirected,
     )
@@ -64,8 +63,7 @@ class Passing:
     """The loop with message passing as training sees it: its factor, and a term of the loss.
     Nothing is asked of a model that was not recognised."""
 
-    def __init__(self, aggregation: Aggregation, settings: GaugeSettings = GaugeSettings()) -> None:
-        self.settings = settings
+    def __init__(self, aggregation: Aggregation) -> None:
         self.layers = [] if aggregation.reason else used_layers(aggregation)
 
     def factor(self, controls: Sequence[NeuralWeights]) -> float:
@@ -73,11 +71,11 @@ class Passing:
         if not self.layers:
             return 0.0
         gains = word_gains(self.layers, controls)
-        return loop_factor(gains, _common_gauge(gains, self.settings))
+        return loop_factor(gains, _common_gauge(gains))
 
     def term(self, controller: ControllerBatch) -> PassingTerm | None:
         """A term of the loss; None where there is nothing to train for."""
-        return PassingTerm(self.layers, controller, self.settings) if self.layers else None
+        return PassingTerm(self.layers, controller) if self.layers else None
 
 
 class PassingTerm:
@@ -87,13 +85,7 @@ class PassingTerm:
     Words are merged into one matrix, which bounds κ from below and costs a product a step; what is
     proved is the sum over words. The gauge follows the weights by a few power steps."""
 
-    def __init__(
-        self,
-        layers: list[list[tuple[int, Array]]],
-        controller: ControllerBatch,
-        settings: GaugeSettings,
-    ) -> None:
-        self.settings = settings
+    def __init__(self, layers: list[list[tuple[int, Array]]], controller: ControllerBatch) -> None:
         first, *rest = layers
         self.controller = controller
         self.seen = [torch.from_numpy(weight) @ controller.lift for _, weight in first]
@@ -117,8 +109,7 @@ class PassingTerm:
 
     def _follow(self, matrix: Tensor) -> None:
         unit = matrix / matrix.max().clamp_min(1e-300)
-        settings = self.settings
-        self.gauge = _power_steps(self.gauge, unit, settings.follow_steps, settings.mixing)
+        self.gauge = _power_steps(self.gauge, unit, _SETTINGS.follow_steps)
 
 
 def _merged(rest: list[list[tuple[int, Array]]], width: int) -> Array:
@@ -156,21 +147,21 @@ def _start(weight: Array, control: NeuralWeights) -> Array:
     return np.abs(weight @ outer) @ np.abs(inner)
 
 
-def _common_gauge(gains: Array, settings: GaugeSettings) -> Array:
+def _common_gauge(gains: Array) -> Array:
     """r > 0 for which the factor of the graph's loop is small, shape (n,), float32 numbers."""
     total = gains.max(axis=1).sum(axis=0)
     ones = np.ones(total.shape[0])
     unit = total / (total.max() or 1.0)
-    perron = _power_steps(ones, unit, settings.power_steps, settings.mixing)
+    perron = _power_steps(ones, unit, _SETTINGS.power_steps)
     candidates = [ones, perron, np.sqrt(perron)]
     best = min(candidates, key=lambda r: loop_factor(gains, r))
     return (best / best.max()).astype(np.float32).astype(np.float64)
 
 
-def _power_steps(r: Any, matrix: Any, steps: int, mixing: float) -> Any:
+def _power_steps(r: Any, matrix: Any, steps: int) -> Any:
     """r after so many steps towards r·M = ρ(M)·r, all of it positive, as arrays or tensors: in the
     norm Σ rᵢ|zᵢ| the matrix M expands least."""
-    mixed = matrix + mixing
+    mixed = matrix + _SETTINGS.mixing
     for _ in range(steps):
         r = r @ mixed
         r = r / r.max()

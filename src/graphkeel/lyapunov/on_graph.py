@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from graphkeel.certificate import decode_array, sealed
+from graphkeel.certificate import sealed
 from graphkeel.certificate.agreement import answers_difference, given_array, model_layers
+from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.equilibrium import with_equilibrium, without_equilibrium
 from graphkeel.certificate.graph_check import GraphStates
 from graphkeel.certificate.layers import is_undirected

@@ -84,11 +84,7 @@ class TrainResult:
 
 
 def anchor_of(control: NeuralWeights) -> np.ndarray:
-    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit.
-
-    Args:
-        control: the weights of f.
-    """
+    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit."""
     anchor = control(control.equilibrium).float() if control.form == "paper" else control.offset
     return anchor.numpy()
 

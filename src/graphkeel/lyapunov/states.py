@@ -46,13 +46,8 @@ class Domain:
 def shared_domains(
     logits: Array, equilibria: Array, settings: DomainSettings = DomainSettings()
 ) -> list[Domain]:
-    """One box for every class, so that a state of D is a state of each class's loop.
-
-    Args:
-        logits: of all nodes, shape (nodes, n).
-        equilibria: Y of each class, shape (classes, n).
-        settings: how much larger than the logits the box is.
-    """
+    """One box for every class, so that a state of D is a state of each class's loop, from the
+    logits of all nodes, shape (nodes, n), and Y of each class, shape (classes, n)."""
     logits, equilibria = np.asarray(logits, np.float64), np.asarray(equilibria, np.float64)
     if logits.ndim != 2 or not len(logits):
         raise DataError(
@@ -135,10 +130,8 @@ class StateSet:
         reach = torch.rand(classes, share, 1, generator=generator, dtype=torch.float64)
         radius = (max(self.hole, 1e-6) ** (1 - reach)) * (width.amax() / 4) ** reach
         rings = self.targets.unsqueeze(1) + direction * radius
-        self.pool = torch.cat([real, inside, corners, self._clipped(rings)], dim=1)
-
-    def _clipped(self, states: Tensor) -> Tensor:
-        return torch.maximum(torch.minimum(states, self.high.unsqueeze(1)), self.low.unsqueeze(1))
+        rings = torch.maximum(torch.minimum(rings, self.high[:, None]), self.low[:, None])
+        self.pool = torch.cat([real, inside, corners, rings], dim=1)
 
     def batch(self, active: Tensor, size: int, generator: torch.Generator) -> Tensor:
         """States (active, points, n): a draw from the pool, and one from the counterexamples if

@@ -21,7 +21,7 @@ from graphkeel.lyapunov.config import ResolvedConfig
 
 
 @dataclass(frozen=True)
-class TargetSettings:
+class _TargetSettings:
     """The search for another target where the head does not reach m·e_c + s.
 
     Attributes:
@@ -41,6 +41,9 @@ class TargetSettings:
     climb_steps: int = 300
     climb_rate: float = 0.05
     climb_starts: int = 8
+
+
+_SETTINGS = _TargetSettings()
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,6 @@ def targets_at(
     classes: Sequence[int],
     anchors: Tensor,
     config: ResolvedConfig,
-    settings: TargetSettings = TargetSettings(),
 ) -> Targets:
     """The states with which the head answers given features: these are certified as they are.
 
@@ -97,7 +99,7 @@ def targets_at(
         if float(margins[k]) > 0:
             found.append(_Found(answers[k], shipped[k]))
             continue
-        other = _target(plant, label, asked[k], config, settings)
+        other = _target(plant, label, asked[k], config)
         note = f"the anchor in use is answered with class {int(answers[k].argmax())}"
         note += f"; {other.note}" if other.note else ""
         found.append(replace(other, note=note))
@@ -113,14 +115,13 @@ def choose_targets(
     plant: Plant,
     classes: Sequence[int],
     config: ResolvedConfig,
-    settings: TargetSettings = TargetSettings(),
 ) -> Targets:
     """An equilibrium for each class that the head can answer."""
     asked = _asked_targets(plant.n_out, classes, config)
     if config.form == "paper":
         return Targets(asked, None, ("",) * len(classes))
     wanted = zip(classes, asked, strict=True)
-    return _gathered([_target(plant, label, want, config, settings) for label, want in wanted])
+    return _gathered([_target(plant, label, want, config) for label, want in wanted])
 
 
 @dataclass(frozen=True)
@@ -142,18 +143,16 @@ def _gathered(found: Sequence[_Found]) -> Targets:
     )
 
 
-def _target(
-    plant: Plant, label: int, asked: Tensor, config: ResolvedConfig, settings: TargetSettings
-) -> _Found:
+def _target(plant: Plant, label: int, asked: Tensor, config: ResolvedConfig) -> _Found:
     anchor = solve_anchor(plant, asked).float()
     tolerance = config.delta / 2
     if float((plant(anchor.double()) - asked).norm()) <= tolerance:
         return _Found(asked, anchor)
-    features = torch.cat([anchor.unsqueeze(0), _searched(plant, label, config, settings)])
-    clear = settings.clear * config.strength
+    features = torch.cat([anchor.unsqueeze(0), _searched(plant, label, config)])
+    clear = _SETTINGS.clear * config.strength
     best = _nearest(plant, label, asked, features, clear)
     if best is None:
-        features = _climbed(plant, label, features, settings)
+        features = _climbed(plant, label, features)
         best = _nearest(plant, label, asked, features, clear)
     if best is None:
         note = f"no feature was found that the head answers with class {label}"
@@ -167,17 +166,17 @@ def _target(
     return _Found(answer, best, note)
 
 
-def _searched(plant: Plant, label: int, config: ResolvedConfig, settings: TargetSettings) -> Tensor:
+def _searched(plant: Plant, label: int, config: ResolvedConfig) -> Tensor:
     """Levenberg–Marquardt to targets of several strengths and shifts, float32, shape (B, d)."""
     one_hot = torch.eye(plant.n_out, dtype=torch.float64)[label]
-    strengths = [config.strength * share for share in settings.strengths]
+    strengths = [config.strength * share for share in _SETTINGS.strengths]
     wanted = torch.stack(
-        [m * one_hot + config.shift + m * s for m in strengths for s in settings.shifts]
+        [m * one_hot + config.shift + m * s for m in strengths for s in _SETTINGS.shifts]
     )
     generator = torch.Generator().manual_seed(label)
     start = 0.1 * torch.randn(len(wanted), plant.n_in, generator=generator, dtype=torch.float64)
     goal = config.delta / 10
-    steps = settings.steps
+    steps = _SETTINGS.steps
     found, _ = levenberg_marquardt(plant, wanted, start, steps=steps, damping=1.0, goal=goal)
     return found.float()
 
@@ -200,16 +199,16 @@ def _nearest(
     return features[int(torch.where(finite, margins, -torch.inf).argmax())]
 
 
-def _climbed(plant: Plant, label: int, features: Tensor, settings: TargetSettings) -> Tensor:
+def _climbed(plant: Plant, label: int, features: Tensor) -> Tensor:
     """Features moved uphill along the class's margin, float32, shape (B, d)."""
     generator = torch.Generator().manual_seed(label)
-    starts = settings.climb_starts
+    starts = _SETTINGS.climb_starts
     shape = (starts, plant.n_in)
     noise = torch.randn(shape, generator=generator, dtype=torch.float64)
     reach = torch.logspace(-1, 2, starts, dtype=torch.float64).unsqueeze(1)
     x = torch.cat([features.double(), noise * reach]).requires_grad_(True)
-    optimiser = torch.optim.Adam([x], lr=settings.climb_rate)
-    for _ in range(settings.climb_steps):
+    optimiser = torch.optim.Adam([x], lr=_SETTINGS.climb_rate)
+    for _ in range(_SETTINGS.climb_steps):
         optimiser.zero_grad()
         (-_soft_margin(plant(x), label).sum()).backward()
         optimiser.step()

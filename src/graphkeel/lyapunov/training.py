@@ -17,7 +17,7 @@ from torch import Tensor
 
 from graphkeel.control.base import Plant
 from graphkeel.control.neural import NeuralWeights
-from graphkeel.lyapunov.config import FitSettings, LyapunovConfig
+from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.loop_batch import LoopBatch
 from graphkeel.lyapunov.message_passing import Passing
 from graphkeel.lyapunov.result import ClassOutcome, RoundLog, TrainResult, TrainState
@@ -96,28 +96,19 @@ def train(
     targets: Targets | None = None,
     constant: bool = False,
     passing: Passing | None = None,
-    fitting: FitSettings | None = None,
 ) -> TrainResult:
-    """Train and prove a controller and a Lyapunov function for each class.
+    """Train and prove a controller and a Lyapunov function for each class, as `certify` asks.
+
+    With `regions` the portfolio is also asked if each class keeps its decision region. The loss
+    knows the factor of the loop with message passing, `passing`; where training leaves it above
+    `FitSettings.passing`, the controllers are scaled down, unless that costs a proof.
 
     Args:
-        plant: the head C, with layers.
         logits: of every node, shape (nodes, n); they span the domain and are the first states.
-        classes: labels, by default all of them.
-        config: what to train and what to prove.
-        ask: the verifier.
-        regions: whether the portfolio is also asked if each class keeps its decision region.
-        on_round: called after every round with its log and a resumable state.
-        resume: the state that an interrupted run handed to `on_round`.
-        targets: equilibria and anchors of the classes; chosen for the configuration where None.
-        constant: give a class that ends without a proof the constant controller f ≡ h instead.
-        passing: the loop with message passing: the loss knows its factor; where training leaves it
-            above `fitting.passing`, the controllers are scaled down, unless that costs a proof.
-        fitting: numbers of the loss and of its states; by default `FitSettings()`.
     """
     settings = (config or LyapunovConfig()).resolved()
     labels = list(range(plant.n_out)) if classes is None else list(classes)
-    batch = LoopBatch(plant, logits, labels, settings, targets, passing, fitting)
+    batch = LoopBatch(plant, logits, labels, settings, targets, passing)
     log = list(resume.log) if resume is not None else []
     if resume is not None:
         batch.restore(resume.tensors)
@@ -151,9 +142,8 @@ def train(
         verification.make_constant()
     if passing is not None and settings.form != "paper":
         verification.scale_down(passing.factor)
-    return TrainResult(
-        verification.outcomes(), tuple(log), settings, verification.elapsed(), stopped
-    )
+    seconds = time.monotonic() - verification.started
+    return TrainResult(verification.outcomes(), tuple(log), settings, seconds, stopped)
 
 
 def _proved(state: TrainState) -> list[int]:
@@ -294,9 +284,6 @@ class _Verification:
 
     def engine(self, k: int) -> str:
         return "+".join(dict.fromkeys(c.engine for c in self.reports[k].conditions))
-
-    def elapsed(self) -> float:
-        return time.monotonic() - self.started
 
     def outcomes(self) -> tuple[ClassOutcome, ...]:
         batch = self.batch

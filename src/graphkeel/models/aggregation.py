@@ -95,21 +95,11 @@ class Aggregation:
     undirected: bool = False
 
     def __call__(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """The last layer's values, float64, shape (N, n).
-
-        Args:
-            x: features, shape (N, d).
-            edge_index: shape (2, E).
-        """
+        """The last layer's values, float64, shape (N, n)."""
         return self.run(x, operator_of(self.operator, edge_index, len(x))[0])
 
     def run(self, x: Tensor, matrix: Tensor) -> Tensor:
-        """The last layer's values with an operator at hand.
-
-        Args:
-            x: features, shape (N, d).
-            matrix: Ŝ, sparse, shape (N, N).
-        """
+        """The last layer's values with the sparse operator Ŝ (N, N) at hand."""
         value = x.double()
         for i, layer in enumerate(self.layers):
             value = run_layer(layer, value if i == 0 else value.relu(), matrix)
@@ -117,12 +107,7 @@ class Aggregation:
 
 
 def run_layer(layer: _GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
-    """One layer's values, shape (N, out).
-
-    Args:
-        value: what goes in, shape (N, in).
-        matrix: Ŝ, sparse, shape (N, N).
-    """
+    """One layer's values, shape (N, out), of an input (N, in) and the sparse Ŝ (N, N)."""
     ones = torch.ones(len(value), 1, dtype=torch.float64)
     total = torch.zeros(len(value), len(layer[0].bias), dtype=torch.float64)
     for branch in layer:
@@ -132,12 +117,7 @@ def run_layer(layer: _GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
 
 
 def spread(value: Tensor, matrix: Tensor, power: int) -> Tensor:
-    """Ŝᵖ·H, shape (N, width).
-
-    Args:
-        value: H, shape (N, width).
-        matrix: Ŝ, sparse, shape (N, N).
-    """
+    """Ŝᵖ·H of H (N, width) and the sparse Ŝ (N, N)."""
     for _ in range(power):
         value = matrix @ value
     return value
@@ -159,10 +139,7 @@ OPERATORS: dict[str, tuple[str, str]] = {
 
 def operator_of(name: str, edge_index: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """Ŝ ≥ 0, sparse, shape (n, n), and s > 0 with Ŝs ≤ s, shape (n,): √degree, or 1 for means.
-
-    Args:
-        edge_index: from the first row's nodes to the second row's, shape (2, E).
-    """
+    Edges go from the first row's nodes to the second row's."""
     loops, norm = OPERATORS[name]
     matrix = normalise_as_given(edge_index.numpy(), n, norm, loops=loops, dtype=np.float64)
     degrees = np.diff(matrix.indptr)

@@ -68,12 +68,7 @@ class Batches:
         return cls(hops + divides)
 
     def __call__(self, model: nn.Module, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Scores of all nodes, without gradients.
-
-        Args:
-            x: features, shape (N, d).
-            edge_index: int64, shape (2, E).
-        """
+        """Scores of all nodes, without gradients."""
         everyone = torch.arange(len(x))
         with torch.no_grad():
             before = self._known
@@ -156,12 +151,7 @@ class AskedInBatches(nn.Module):
         self.batches = inference if isinstance(inference, Batches) else Batches.of(model)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Scores of all nodes, shape (N, n).
-
-        Args:
-            x: features, shape (N, d).
-            edge_index: int64, shape (2, E).
-        """
+        """Scores of all nodes."""
         found: Tensor = _Whole.apply(x, edge_index, self)
         return found
 

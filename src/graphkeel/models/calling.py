@@ -122,12 +122,7 @@ class Calling:
         arguments: dict[str, Any],
         placement: Placement | None,
     ) -> Any:
-        """The output of the model.
-
-        Args:
-            x: features, shape (n, d).
-            edge_index: edges, shape (2, e).
-        """
+        """The output of the model."""
         fitting = {
             name: self._fitting(name, value, x, edge_index) for name, value in arguments.items()
         }
@@ -265,11 +260,7 @@ class Placement:
 
 
 def placement_of(model: nn.Module, x: Tensor | None = None) -> Placement | None:
-    """Where the model's weights are; for a model without weights, where the features are.
-
-    Args:
-        x: features, shape (N, d); for a model that has no weights.
-    """
+    """Where the model's weights are; for a model without weights, where the features are."""
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.is_floating_point():
             return Placement(tensor.device, tensor.dtype)

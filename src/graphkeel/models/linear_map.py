@@ -20,12 +20,7 @@ from graphkeel.models.networks import SGC, convolution
 
 
 class Propagation:
-    """Products with S^K and its transpose.
-
-    Args:
-        matrix: S, float32, shape (N, N).
-        hops: K.
-    """
+    """Products with S^K and its transpose, S float32 of shape (N, N)."""
 
     def __init__(self, matrix: sparse.csr_matrix, hops: int) -> None:
         self.hops = hops

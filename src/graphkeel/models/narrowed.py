@@ -42,13 +42,8 @@ class Narrowed:
 def narrowed(
     frozen: FrozenModel, x: Tensor, edge_index: Tensor, kwargs: Mapping[str, Any], rank: int
 ) -> Narrowed | None:
-    """By the model's first weights, else by its gradients; None where features are few enough.
-
-    Args:
-        x: features, float32, shape (N, d).
-        edge_index: int64, shape (2, E).
-        rank: directions at most, the strongest first.
-    """
+    """By the model's first weights, else by its gradients, at most `rank` directions, the strongest
+    first; None where features are few enough."""
     if x.shape[1] <= rank:
         return None
     by_weights = _by_weights(frozen, x, edge_index, kwargs)

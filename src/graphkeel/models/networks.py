@@ -38,11 +38,7 @@ _propagated: Any = WeakIdKeyDictionary()
 
 
 def convolution(edge_index: Tensor, n_nodes: int) -> sparse.csr_matrix:
-    """The matrix that PyG's graph convolutions multiply by, made once per edge list.
-
-    Args:
-        edge_index: int64, shape (2, E).
-    """
+    """The matrix that PyG's graph convolutions multiply by, made once per edge list."""
     known = _matrices.get(edge_index)
     if known is None or known[:2] != (edge_index._version, n_nodes):
         known = (edge_index._version, n_nodes, normalise_as_given(edge_index.numpy(), n_nodes))
@@ -51,11 +47,7 @@ def convolution(edge_index: Tensor, n_nodes: int) -> sparse.csr_matrix:
 
 
 def share_convolution(edge_index: Tensor, copied: Tensor) -> None:
-    """A copy of an edge list has the same matrix; if there is one, it is not made again.
-
-    Args:
-        edge_index: int64, shape (2, E).
-    """
+    """A copy of an edge list has the same matrix; if there is one, it is not made again."""
     known = _matrices.get(edge_index)
     if known is not None and known[0] == edge_index._version:
         _matrices[copied] = (copied._version, *known[1:])
@@ -103,12 +95,7 @@ class SGC(nn.Module):
 
 
 def propagated(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
-    """The features after the hops, shape (N, d).
-
-    Args:
-        x: features, shape (N, d).
-        edge_index: int64, shape (2, E).
-    """
+    """The features after the hops, shape (N, d)."""
     versions = (x._version, edge_index._version, model.conv.K)
     known = _propagated.get(x)
     if known is None or known[0] != versions or known[1]() is not edge_index:
@@ -120,12 +107,7 @@ def propagated(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def scores_of(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
-    """The model's scores, bit for bit, with gradients into its weights alone.
-
-    Args:
-        x: features, shape (N, d).
-        edge_index: int64, shape (2, E).
-    """
+    """The model's scores, bit for bit, with gradients into its weights alone."""
     if model.is_large(x, edge_index):
         return model(x, edge_index)  # type: ignore[no-any-return]
     return model.conv.lin(propagated(model, x, edge_index))  # type: ignore[no-any-return]
@@ -150,12 +132,16 @@ def _made(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
 
 class _TwoConvolutions(nn.Module):
     """conv -> ReLU -> dropout -> conv, with dropout on the input as well: the shape GCN, SAGE and
-    GAT share."""
+    GAT share, with so many hidden units between the layers."""
 
-    def __init__(self, conv1: nn.Module, conv2: nn.Module, dropout: float) -> None:
+    layer: type[nn.Module]
+
+    def __init__(
+        self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
+    ) -> None:
         super().__init__()
-        self.conv1 = conv1
-        self.conv2 = conv2
+        self.conv1 = self.layer(n_features, hidden)
+        self.conv2 = self.layer(hidden, n_classes)
         self.dropout = dropout
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
@@ -166,33 +152,15 @@ class _TwoConvolutions(nn.Module):
 
 
 class GCN(_TwoConvolutions):
-    """Kipf & Welling's two-layer graph convolutional network.
+    """Kipf & Welling's two-layer graph convolutional network, with 16 hidden units by default."""
 
-    Args:
-        n_features, n_classes: input and output sizes.
-        hidden: units between the layers.
-        dropout: share of inputs dropped in training.
-    """
-
-    def __init__(
-        self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
-    ) -> None:
-        super().__init__(GCNConv(n_features, hidden), GCNConv(hidden, n_classes), dropout)
+    layer = GCNConv
 
 
 class GraphSAGE(_TwoConvolutions):
-    """Two GraphSAGE layers with the mean aggregator.
+    """Two GraphSAGE layers with the mean aggregator, with 16 hidden units by default."""
 
-    Args:
-        n_features, n_classes: input and output sizes.
-        hidden: units between the layers.
-        dropout: share of inputs dropped in training.
-    """
-
-    def __init__(
-        self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
-    ) -> None:
-        super().__init__(SAGEConv(n_features, hidden), SAGEConv(hidden, n_classes), dropout)
+    layer = SAGEConv
 
 
 class GAT(_TwoConvolutions):
@@ -215,11 +183,10 @@ class GAT(_TwoConvolutions):
         heads: int = 8,
         dropout: float = 0.6,
     ) -> None:
-        super().__init__(
-            GATConv(n_features, hidden, heads=heads, dropout=dropout),
-            GATConv(hidden * heads, n_classes, heads=1, concat=False, dropout=dropout),
-            dropout,
-        )
+        nn.Module.__init__(self)
+        self.conv1 = GATConv(n_features, hidden, heads=heads, dropout=dropout)
+        self.conv2 = GATConv(hidden * heads, n_classes, concat=False, dropout=dropout)
+        self.dropout = dropout
 
 
 class APPNP(nn.Module):

@@ -93,13 +93,8 @@ def _are_ones(sums: Tensor, tolerance: float) -> bool:
 
 
 def two_columns(scores: Tensor, return_type: ReturnType) -> Tensor:
-    """The scores of two classes from the one number of a binary model, which speaks for class 1.
-
-    A logit z becomes (-z/2, z/2): the same odds, and both classes can be asked for.
-
-    Args:
-        scores: shape (N, 1).
-    """
+    """The scores of two classes (N, 2) from the one number (N, 1) of a binary model, which speaks
+    for class 1. A logit z becomes (-z/2, z/2): the same odds, and both classes can be asked for."""
     if return_type is ReturnType.PROBS:
         return torch.cat([1.0 - scores, scores], dim=1)
     if return_type is ReturnType.LOG_PROBS:

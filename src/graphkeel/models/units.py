@@ -10,12 +10,8 @@ from graphkeel.graph.propagate.local import row_blocks
 
 
 def relative_change(features: Tensor, x: Tensor) -> Tensor:
-    """|x' − x| / |x| of every node; for x = 0 relative to the median length, shape (N,).
-
-    Args:
-        features: x', shape (N, d).
-        x: shape (N, d).
-    """
+    """|x' − x| / |x| of every node, of features x' and x; for x = 0 relative to the median length,
+    shape (N,)."""
     lengths = x.norm(dim=1)
     lengths = torch.where(lengths > 0, lengths, lengths.new_tensor(typical_length(x)))
     moved = [(features[rows] - x[rows]).norm(dim=1) for rows in row_blocks(len(x))]
@@ -23,13 +19,8 @@ def relative_change(features: Tensor, x: Tensor) -> Tensor:
 
 
 def moved_along(x: Tensor, moves: Tensor, directions: Tensor) -> Tensor:
-    """x + moves · directionsᵀ, by blocks of rows; rows that do not move are those of x to the bit.
-
-    Args:
-        x: shape (N, d).
-        moves: shape (N, r).
-        directions: shape (d, r).
-    """
+    """x + moves · directionsᵀ, of moves (N, r) and directions (d, r), by blocks of rows; rows that
+    do not move are those of x to the bit."""
     moved = x.clone()
     for rows in row_blocks(len(x)):
         change = moves[rows] @ directions.T

@@ -1,10 +1,11 @@
-"""Models by name, with the reference hyper-parameters, and models from files: those that we stored,
-and the user's own, whose network comes from a function.
+"""Models by name, with the reference hyper-parameters and one small trainer, and models from files:
+those that we stored, and the user's own, whose network comes from a function.
 
 Nothing is unpickled: safetensors, or what `torch.load(weights_only=True)` accepts."""
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 import json
@@ -15,17 +16,29 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from graphkeel.core.digests import tensors_sha256
-from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.names import check_name
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.statistics import percent
+from graphkeel.core.tensors import save_tensors
 from graphkeel.graph.task import GraphTask
-from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE
-from graphkeel.models.training import TrainingConfig, train
+from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE, propagated
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Optimiser settings; `patience` epochs without a better validation loss end the training
+    (None: never)."""
+
+    epochs: int = 200
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+    patience: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,7 @@ RECIPES = {
 }
 MODELS = tuple(RECIPES)
 OWN = "own"  # what a specification calls such a model
+_UNREADABLE = (OSError, SafetensorError)
 
 
 def build_model(name: str, n_features: int, n_classes: int, **options: Any) -> nn.Module:
@@ -89,6 +103,95 @@ def train_model(
         return train(model, task, config or RECIPES[name].training)
 
 
+# ---- the trainer: full batch, Adam, cross-entropy, optional early stopping on validation
+
+
+def train(model: nn.Module, task: GraphTask, config: TrainingConfig) -> nn.Module:
+    """Train in place, and return the model in eval mode.
+
+    With early stopping the weights of the epoch with the lowest validation loss are kept. Random
+    numbers (dropout) come from torch's global generator: seed it for a repeatable run.
+
+    Args:
+        model: the network.
+        task: graph, features, labels and split.
+        config: optimiser settings.
+    """
+    if not bool(task.train_mask.any()):
+        raise DataError("training needs labelled nodes in train_mask", got="none")
+    forward = _forward(model, task)
+    optimiser = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+    best = _BestWeights(model, config.patience)
+    wanted = task.y[task.train_mask]
+    for _ in range(config.epochs):
+        model.train()
+        optimiser.zero_grad()
+        F.cross_entropy(forward(task.train_mask), wanted).backward()
+        optimiser.step()
+        if config.patience is not None and best.stop(_validation_loss(model, forward, task)):
+            break
+    best.restore()
+    return model.eval()
+
+
+def accuracy(scores: Tensor, task: GraphTask, mask: Tensor) -> float:
+    """Percent of the masked nodes whose highest score is their label.
+
+    Args:
+        scores: shape (N, n_classes).
+        task: holds the labels.
+        mask: bool, shape (N,); NaN where it selects no node.
+    """
+    return percent(scores[mask].argmax(dim=-1) == task.y[mask])
+
+
+def _forward(model: nn.Module, task: GraphTask) -> Callable[[Tensor], Tensor]:
+    """The scores of the nodes in a mask; SGC's propagation has no weights, so it is done once and
+    not once an epoch."""
+    if not isinstance(model, SGC):
+        return lambda mask: model(task.x, task.edge_index)[mask]
+    features = propagated(model, task.x, task.edge_index)
+    if model.is_large(task.x, task.edge_index):
+        return lambda mask: model.conv.lin(features[mask])  # type: ignore[no-any-return]
+    return lambda mask: model.conv.lin(features)[mask]  # type: ignore[no-any-return]
+
+
+@torch.no_grad()
+def _validation_loss(
+    model: nn.Module, forward: Callable[[Tensor], Tensor], task: GraphTask
+) -> float:
+    model.eval()
+    mask = task.val_mask if task.val_mask.any() else task.train_mask
+    return float(F.cross_entropy(forward(mask), task.y[mask]))
+
+
+class _BestWeights:
+    """Remembers the weights of the best epoch."""
+
+    def __init__(self, model: nn.Module, patience: int | None) -> None:
+        self.model = model
+        self.patience = patience
+        self.loss = float("inf")
+        self.waited = 0
+        self.weights: dict[str, Tensor] | None = None
+
+    def stop(self, loss: float) -> bool:
+        if loss < self.loss:
+            self.loss = loss
+            self.waited = 0
+            self.weights = copy.deepcopy(self.model.state_dict())
+            return False
+        self.waited += 1
+        return self.patience is not None and self.waited >= self.patience
+
+    def restore(self) -> None:
+        if self.weights is not None:
+            self.model.load_state_dict(self.weights)
+
+
+# ---- models in files
+
+
 def save_model(
     path: Path,
     model: nn.Module,
@@ -121,7 +224,7 @@ def stored_subject(path: Path) -> str:
     try:
         with safe_open(path, framework="pt") as file:
             return str((file.metadata() or {}).get("subject", ""))
-    except (OSError, SafetensorError) as error:
+    except _UNREADABLE as error:
         raise ModelError(f"{path} is not a stored model", got=str(error)) from error
 
 
@@ -138,22 +241,10 @@ def load_model(path: Path) -> nn.Module:
         weights = load_file(path)
         if tensors_sha256(weights) != metadata["sha256"]:
             raise ValueError("its SHA-256 is another than when it was written")
-        model = build_model(
-            description["name"],
-            description["n_features"],
-            description["n_classes"],
-            **description["options"],
-        )
+        sizes = (description["n_features"], description["n_classes"])
+        model = build_model(description["name"], *sizes, **description["options"])
         model.load_state_dict(weights)
-    except (
-        OSError,
-        SafetensorError,
-        KeyError,
-        ValueError,
-        RuntimeError,
-        TypeError,
-        RecursionError,
-    ) as error:
+    except (*_UNREADABLE, KeyError, ValueError, RuntimeError, TypeError) as error:
         raise ModelError(
             f"{path} is not a stored model", got=str(error), fix="Write it with save_model."
         ) from error
@@ -215,7 +306,7 @@ def _stored(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return load_file(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, SafetensorError) as error:
+    except _UNREADABLE as error:
         raise ModelError(f"the weights {path} cannot be read", got=str(error)[:200]) from error
     except Exception as error:  # torch raises its own, pickle's and zip's
         raise ModelError(

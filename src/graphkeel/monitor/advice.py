@@ -62,12 +62,7 @@ class MonitorSettings:
 
 
 def advise(after: Mapping[str, float], prices: Prices) -> tuple[str, str]:
-    """The step, and why.
-
-    Args:
-        after: expected accuracy after each step, in percent.
-        prices: of the steps.
-    """
+    """The step, and why, by the expected accuracy after each step, in percent."""
     price = {NOTHING: 0.0, UPDATE: prices.update, LABEL: prices.label, RETRAIN: prices.retrain}
     best = max(ACTIONS, key=lambda step: after[step] - price[step])
     gain = {step: after[step] - after[NOTHING] for step in ACTIONS}

@@ -50,13 +50,8 @@ class DriftSettings:
 
 
 def feature_drift(before: Array, after: Array, settings: DriftSettings) -> DriftTest:
-    """Each feature by the two-sample Kolmogorov–Smirnov test; p-values by Benjamini and Hochberg.
-
-    The effect is the largest distance of a feature.
-
-    Args:
-        before, after: shapes (m, d) and (k, d).
-    """
+    """Each feature, of shapes (m, d) and (k, d), by the two-sample Kolmogorov–Smirnov test;
+    p-values by Benjamini and Hochberg. The effect is the largest distance of a feature."""
     found = ks_2samp(before, after, axis=0, method="asymp")
     p_values = false_discovery_control(np.atleast_1d(found.pvalue))
     sizes = np.atleast_1d(found.statistic)
@@ -73,11 +68,8 @@ def feature_drift(before: Array, after: Array, settings: DriftSettings) -> Drift
 
 
 def confidence_drift(before: Array, after: Array, settings: DriftSettings) -> DriftTest:
-    """The frozen model's confidence, by the two-sample Kolmogorov–Smirnov test.
-
-    Args:
-        before, after: shapes (m,) and (k,).
-    """
+    """The frozen model's confidence, of shapes (m,) and (k,), by the two-sample Kolmogorov–Smirnov
+    test."""
     found = ks_2samp(before, after, method="asymp")
     return _judged(
         "confidence",
@@ -90,11 +82,8 @@ def confidence_drift(before: Array, after: Array, settings: DriftSettings) -> Dr
 
 
 def share_drift(before: Counts, after: Counts, settings: DriftSettings) -> DriftTest:
-    """Shares of the answered classes, by the chi-square test; the effect is the total variation.
-
-    Args:
-        before, after: nodes of each class, shape (C,).
-    """
+    """Shares of the answered classes, nodes of each of shape (C,), by the chi-square test; the
+    effect is the total variation."""
     return _judged(
         "class shares",
         "chi-square, total variation",
@@ -106,11 +95,8 @@ def share_drift(before: Counts, after: Counts, settings: DriftSettings) -> Drift
 
 
 def homophily_drift(before: Counts, after: Counts, settings: DriftSettings) -> DriftTest:
-    """Edges within a class, by the chi-square test; the effect is the difference of their shares.
-
-    Args:
-        before, after: edges within a class and between two, shape (2,).
-    """
+    """Edges within a class and between two, shape (2,), by the chi-square test; the effect is the
+    difference of their shares."""
     return _judged(
         "homophily",
         "chi-square, difference of shares",

@@ -9,10 +9,11 @@ from typing import Any
 from graphkeel.core.errors import DataError
 from graphkeel.core.files import locked, write_text
 from graphkeel.core.optional import is_installed
+from graphkeel.monitor.advice import ACTIONS
 from graphkeel.monitor.look import DriftReport
-from graphkeel.monitor.page import write_page
 
 HISTORY = "monitor.jsonl"
+PAGE = "monitor.html"
 
 
 def keep_look(folder: Path, report: DriftReport) -> DriftReport:
@@ -29,7 +30,7 @@ def keep_look(folder: Path, report: DriftReport) -> DriftReport:
         lines = [json.dumps(look, allow_nan=False) for look in looks]
         write_text(folder / HISTORY, "\n".join(lines) + "\n")
         if is_installed("jinja2"):
-            write_page(folder, looks)
+            _write_page(folder, looks)
     return report
 
 
@@ -49,3 +50,46 @@ def read_history(folder: Path) -> list[dict[str, Any]]:
     if not all(isinstance(look, dict) for look in looks):
         raise DataError(f"every line of {path} must be a JSON object")
     return looks
+
+
+def _write_page(folder: Path, looks: list[dict[str, Any]]) -> None:
+    """Write the page with the trend, one HTML file that loads nothing; looks oldest first."""
+    from graphkeel.report.charts import dumbbells, trend
+    from graphkeel.report.page import rendered
+
+    now = looks[-1]
+    try:
+        # homophily as a line, and a band between it and the fitted graph's
+        homophily = [look["homophily"] for look in looks]
+        fitted = [look["homophily_fitted"] for look in looks]
+        low, high = list(map(min, homophily, fitted)), list(map(max, homophily, fitted))
+        page = rendered(
+            "monitor.html.j2",
+            title=f"{folder.absolute().name}: {now['nodes']:,} nodes",
+            now=now,
+            looks=looks[::-1],
+            words=ACTIONS,
+            expected_chart=trend(
+                [look["expected"] for look in looks],
+                label="expected accuracy",
+                low=[look["low"] for look in looks],
+                high=[look["high"] for look in looks],
+            ),
+            homophily_chart=trend(homophily, label="homophily", low=low, high=high),
+            shares_chart=dumbbells(_shares(now), label="class shares", neutral=True),
+        )
+    except (LookupError, TypeError, ValueError) as error:  # a line that somebody else wrote
+        raise DataError(
+            f"the history in {folder} holds what keel monitor does not write",
+            got=repr(error)[:200],
+            fix="Move the file away; a new one is begun.",
+        ) from error
+    write_text(folder / PAGE, page)
+
+
+def _shares(now: dict[str, Any]) -> list[dict[str, Any]]:
+    pairs = zip(now["shares_fitted"], now["shares"], strict=True)
+    return [
+        {"name": f"class {label}", "before": before, "after": after}
+        for label, (before, after) in enumerate(pairs)
+    ]

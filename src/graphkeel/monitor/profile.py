@@ -118,12 +118,7 @@ def far_from_labels(rec: Reconstructor) -> Tensor:
 
 
 def believed(probabilities: Tensor, answers: Tensor, which: Tensor) -> float:
-    """Percent of these answers right by the probabilities of their classes.
-
-    Args:
-        probabilities: shape (N, C).
-        answers: classes, shape (N,).
-        which: bool, shape (N,).
-    """
+    """Percent of some answers (N,) right by the probabilities (N, C) of their classes; `which` (N,)
+    selects."""
     own = probabilities.gather(1, answers[:, None]).flatten()[which]
     return 100.0 * float(own.double().mean()) if len(own) else 100.0

@@ -566,7 +566,8 @@ class Reconstructor(BaseEstimator):
         self._check_context()
         if data is not None:
             data = node_graph(self._same_graph(data))
-        from graphkeel.report import fit_facts, write_own_report  # needs the extra `report`
+        from graphkeel.report.fit_facts import fit_facts
+        from graphkeel.report.page import write_own_report  # needs the extra `report`
 
         facts = fit_facts(self, data)
         return write_own_report(facts, self.certificate_, Path(path), tuple(classes))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.control.anchors import Anchors
-from graphkeel.core.tensor_folder import Contents, TensorFolder
+from graphkeel.core.tensors import Contents, TensorFolder
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.graph.labels import Labels
 from graphkeel.models.binding import is_plain

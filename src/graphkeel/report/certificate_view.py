@@ -7,16 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.certificate import (
-    CheckResult,
-    Layer,
-    collapsed,
-    collapsed_loop,
-    decode_array,
-    source_from_json,
-)
+from graphkeel.certificate import CheckResult
+from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.equilibrium import graph_sentences
-from graphkeel.report.graph_chart import graph_loop_chart
+from graphkeel.certificate.sources import Layer, collapsed, collapsed_loop, source_from_json
+from graphkeel.report.charts import loop_chart
 from graphkeel.report.sources import PAGE
 
 CONDITIONS = {
@@ -36,6 +31,8 @@ CONDITIONS = {
         "a state whose largest logit is the class's is followed by another such state",
     ),
 }
+
+_PLACES = ("lower", "upper", "equilibrium")
 
 
 def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[str, Any]:
@@ -79,7 +76,7 @@ def _graph_view(certificate: dict[str, Any]) -> dict[str, Any]:
     drawn = bool(steps) and bool(facts)
     return {
         "sentences": graph_sentences(graph, provenance.get("shipped") or {}),
-        "chart": graph_loop_chart(steps, facts["nodes"], graph["kappa"]) if drawn else "",
+        "chart": loop_chart(steps, facts["nodes"], graph["kappa"]) if drawn else "",
         "uncertain": uncertain[: PAGE.named],
         "more": facts["nodes"] - facts["certain"] - len(uncertain[: PAGE.named]) if facts else 0,
         "counted": bool(facts),
@@ -122,7 +119,7 @@ def loop_data(certificate: dict[str, Any]) -> list[dict[str, Any]]:
             "verdict": entry["verdict"],
             "F": _layers(collapsed_loop(source_from_json(entry["controller"]), head)),
             "V": _layers(collapsed(source_from_json(entry["lyapunov"]))),
-            **{name: _list(entry["problem"][name]) for name in ("lower", "upper", "equilibrium")},
+            **{name: _drawn(decode_array(entry["problem"][name])) for name in _PLACES},
         }
         for head in [source_from_json(certificate["head"])]
         for entry in certificate["classes"]
@@ -131,10 +128,6 @@ def loop_data(certificate: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _layers(layers: tuple[Layer, ...]) -> list[dict[str, Any]]:
     return [{"weight": _drawn(layer.weight), "bias": _drawn(layer.bias)} for layer in layers]
-
-
-def _list(encoded: dict[str, Any]) -> list[Any]:
-    return _drawn(decode_array(encoded))
 
 
 def _drawn(array: np.ndarray) -> list[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +18,12 @@ class _Layout:
         width: of a chart.
         row: height of a dumbbell.
         bar_row: height of a pair of bars.
-        left: margin for numbers.
-        right: likewise.
+        left, right: margins for numbers.
         letter: width of a letter on a phone, where letters are larger.
         longest: letters of a name for which there is a margin.
+        top, bottom: edges of the loop's plot.
+        steps: of a loop that are drawn; one at rest looks the same from then on.
+        least: what a residual of zero is drawn as.
     """
 
     width: int = 640
@@ -29,19 +33,20 @@ class _Layout:
     right: int = 60
     letter: int = 11
     longest: int = 20
+    top: int = 34
+    bottom: int = 244
+    steps: int = 60
+    least: float = 1e-17
 
 
 _LAYOUT = _Layout()
+_END = _LAYOUT.width - _LAYOUT.right  # of lines; numbers come after it
+_Point = tuple[float, float]
 
 
 def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) -> Markup:
-    """A chart with a line a row from `before` to `after`, in percent.
-
-    Args:
-        rows: with `name`, `before` and `after`.
-        label: what is drawn.
-        neutral: neither direction is better.
-    """
+    """A chart with a line a row from `before` to `after`, in percent; a `neutral` one says of
+    neither direction that it is better."""
     if not rows:
         return Markup("")
     low = min(min(row["before"], row["after"]) for row in rows)
@@ -53,110 +58,142 @@ def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) 
     left = max(_LAYOUT.left, 12 + _LAYOUT.letter * letters)
 
     def x(value: float) -> float:
-        share = (value - low) / max(high - low, 1e-9)
-        return left + share * (_LAYOUT.width - left - _LAYOUT.right)
+        return left + (value - low) / max(high - low, 1e-9) * (_END - left)
 
-    parts = [
-        Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(
-            _LAYOUT.width, height, label
-        )
-    ]
+    parts = []
     for tick in _ticks(low, high):
-        parts.append(
-            Markup('<line class="rule" x1="{0:.1f}" x2="{0:.1f}" y1="4" y2="{1}"/>').format(
-                x(tick), height - 22
-            )
-            + Markup('<text class="tick" x="{:.1f}" y="{}">{:g} %</text>').format(
-                x(tick), height - 6, tick
-            )
-        )
+        parts += [_rule(x(tick), x(tick), 4, height - 22)]
+        parts += [_words("tick", x(tick), height - 6, f"{tick:g} %")]
     for i, row in enumerate(rows):
-        gain = 0.0 if neutral else row["after"] - row["before"]
-        kind = "up" if gain > 0 else "down" if gain < 0 else "same"
-        parts.append(_dumbbell(row, kind, x(row["before"]), x(row["after"]), _LAYOUT.row * i + 17))
-    return Markup("").join([*parts, Markup("</svg>")])
+        y = _LAYOUT.row * i + 17
+        gain = row["after"] - row["before"]
+        kind = "same" if neutral or gain == 0 else "up" if gain > 0 else "down"
+        parts += [
+            _words("name", 4, y + 4, row["name"]),
+            _rule(x(row["before"]), x(row["after"]), y, y, kind=kind),
+            _dot("before", x(row["before"]), y),
+            _dot(kind, x(row["after"]), y, radius=5),
+            _words("gain", _LAYOUT.width - 4, y + 4, f"{gain:+.1f}"),
+        ]
+    return _chart(height, label, parts)
 
 
 def bars(rows: list[dict[str, Any]], *, label: str) -> Markup:
     """A chart with a horizontal bar a row, its name above it, from 0 to 100 percent."""
     if not rows:
         return Markup("")
-    height = _LAYOUT.bar_row * len(rows) + 4
-    long = _LAYOUT.width - _LAYOUT.right
-    parts = [
-        Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(
-            _LAYOUT.width, height, label
-        )
-    ]
+    bar = Markup('<rect class="{}" x="4" y="{}" width="{:.1f}" height="12" rx="3"/>')
+    parts = []
     for i, row in enumerate(rows):
         top = _LAYOUT.bar_row * i
-        width = long * min(max(row["share"], 0.0), 100.0) / 100.0
         parts += [
-            Markup('<text class="name" x="4" y="{}">{}</text>').format(top + 16, row["name"]),
-            Markup('<rect class="rail" x="4" y="{}" width="{}" height="12" rx="3"/>').format(
-                top + 20, long
-            ),
-            Markup('<rect class="bar" x="4" y="{}" width="{:.1f}" height="12" rx="3"/>').format(
-                top + 20, width
-            ),
-            Markup('<text class="gain" x="{}" y="{}">{:.0f} %</text>').format(
-                _LAYOUT.width - 4, top + 31, row["share"]
-            ),
+            _words("name", 4, top + 16, row["name"]),
+            bar.format("rail", top + 20, _END),
+            bar.format("bar", top + 20, _END * min(max(row["share"], 0.0), 100.0) / 100.0),
+            _words("gain", _LAYOUT.width - 4, top + 31, f"{row['share']:.0f} %"),
         ]
-    return Markup("").join([*parts, Markup("</svg>")])
+    return _chart(_LAYOUT.bar_row * len(rows) + 4, label, parts)
 
 
 def trend(values: list[float], *, label: str, low: list[float], high: list[float]) -> Markup:
-    """A line through values in percent, oldest first, in a band from `low` to `high`.
-
-    Args:
-        values: in percent.
-        label: what is drawn.
-        low: the lower edge of the band, as many.
-        high: its upper edge.
-    """
+    """A line through values in percent, oldest first, in a band from `low` to `high`."""
     bottom = max(0.0, 5.0 * (min(low) // 5.0) - 5.0)
     top = min(100.0, 5.0 * (max(high) // 5.0) + 10.0)
-    wide = _LAYOUT.width - _LAYOUT.right
     height = 6 * _LAYOUT.row
 
     def x(i: int) -> float:
-        return _LAYOUT.left + (wide - _LAYOUT.left) * (i + 0.5) / len(values)
+        return _LAYOUT.left + (_END - _LAYOUT.left) * (i + 0.5) / len(values)
 
     def y(value: float) -> float:
         return 8 + (height - 16) * (top - value) / (top - bottom)
 
-    def path(edge: list[float], which: list[int]) -> str:
-        return " ".join(f"{x(i):.1f},{y(edge[i]):.1f}" for i in which)
+    def points(edge: list[float]) -> list[_Point]:
+        return [(x(i), y(value)) for i, value in enumerate(edge)]
 
-    forth = list(range(len(values)))
-    frame = Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">')
-    parts = [frame.format(_LAYOUT.width, height, label)]
+    parts = []
     for tick in _ticks(bottom, top):
-        line = Markup('<line class="rule" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        words = Markup('<text class="axis" x="4" y="{:.1f}">{:g} %</text>')
-        parts += [line.format(_LAYOUT.left, wide, y=y(tick)), words.format(y(tick) + 4, tick)]
-    band = Markup('<polygon class="band" points="{} {}"/><polyline class="fall" points="{}"/>')
-    parts.append(band.format(path(low, forth), path(high, forth[::-1]), path(values, forth)))
-    dot = Markup('<circle class="now" cx="{:.1f}" cy="{:.1f}" r="4"/>')
-    parts += [dot.format(x(i), y(value)) for i, value in enumerate(values)]
-    last = Markup('<text class="gain" x="{}" y="{:.1f}">{:.1f}</text></svg>')
-    return Markup("").join([*parts, last.format(_LAYOUT.width - 4, y(values[-1]) + 4, values[-1])])
+        parts += [_rule(_LAYOUT.left, _END, y(tick), y(tick))]
+        parts += [_words("axis", 4, y(tick) + 4, f"{tick:g} %")]
+    parts += [_line("band", points(low) + points(high)[::-1], shape="polygon")]
+    parts += [_line("fall", points(values))]
+    parts += [_dot("now", *point) for point in points(values)]
+    parts += [_words("gain", _LAYOUT.width - 4, y(values[-1]) + 4, f"{values[-1]:.1f}")]
+    return _chart(height, label, parts)
 
 
-def _dumbbell(row: dict[str, Any], kind: str, before: float, after: float, y: int) -> Markup:
-    gain = row["after"] - row["before"]
-    return (
-        Markup('<text class="name" x="4" y="{}">{}</text>').format(y + 4, row["name"])
-        + Markup('<line class="{}" x1="{:.1f}" x2="{:.1f}" y1="{y}" y2="{y}"/>').format(
-            kind, before, after, y=y
-        )
-        + Markup('<circle class="before" cx="{:.1f}" cy="{}" r="4"/>').format(before, y)
-        + Markup('<circle class="{}" cx="{:.1f}" cy="{}" r="5"/>').format(kind, after, y)
-        + Markup('<text class="gain" x="{}" y="{}">{:+.1f}</text>').format(
-            _LAYOUT.width - 4, y + 4, gain
-        )
-    )
+def loop_chart(steps: Mapping[str, Any], nodes: int, kappa: float) -> Markup:
+    """The loop on a real graph: V(Ŷ) = ‖loop(Ŷ) − Ŷ‖ (left, logarithmic), what κ allows of it
+    (dashed), and the share of nodes whose class is certain (right), step by step."""
+    residuals = [float(value) for value in steps["residuals"]][: _LAYOUT.steps]
+    certain = [int(value) for value in steps["certain"]][: _LAYOUT.steps]
+    if not residuals or len(residuals) != len(certain) or nodes < 1:
+        return Markup("")
+    if not all(0.0 <= value < math.inf for value in residuals):
+        raise ValueError("a residual is not negative and not infinite")
+    last = max(len(residuals) - 1, 1)
+    logs = [math.log10(max(value, _LAYOUT.least)) for value in residuals]
+    low, high = math.floor(min(logs)), math.ceil(max(logs) + 1e-9)
+
+    def x(step: float) -> float:
+        return _LAYOUT.left + step / last * (_END - _LAYOUT.left)
+
+    def at(percent: float) -> float:
+        return _LAYOUT.bottom - percent / 100.0 * (_LAYOUT.bottom - _LAYOUT.top)
+
+    def y(value: float) -> float:
+        share = (math.log10(max(value, _LAYOUT.least)) - low) / max(high - low, 1)
+        return at(100.0 * min(max(share, 0.0), 1.0))
+
+    parts = []
+    for power in range(low, high + 1, max(1, math.ceil((high - low) / 6))):
+        parts += [_rule(_LAYOUT.left, _END, y(10.0**power), y(10.0**power))]
+        parts += [_words("axis left", _LAYOUT.left - 6, y(10.0**power) + 4, f"1e{power}")]
+    for percent in (0, 25, 50, 75, 100):
+        parts += [_words("axis right", _END + 6, at(percent) + 4, f"{percent} %")]
+    for step in range(0, last + 1, max(1, math.ceil(last / 10))):
+        parts += [_words("tick", x(step), _LAYOUT.bottom + 16, str(step))]
+    parts += [
+        _words("tick", x(last / 2), _LAYOUT.bottom + 32, "steps of the loop"),
+        _line("bound", [(x(t), y(residuals[0] * kappa**t)) for t in range(len(certain))]),
+        _line("fall", [(x(t), y(value)) for t, value in enumerate(residuals)]),
+        _line("certain", [(x(t), at(100.0 * one / nodes)) for t, one in enumerate(certain)]),
+        _words(
+            "fall",
+            _LAYOUT.left,
+            18,
+            f"V = ‖loop(Ŷ) − Ŷ‖; dashed: what the factor {kappa:.3g} allows",
+        ),
+        _words("certain right", _END - 148, 18, "nodes with a certain class"),
+    ]
+    label = "V and the certain nodes over the steps of the loop on the real graph"
+    return _chart(_LAYOUT.bottom + 36, label, parts)
+
+
+# ---- the parts of a chart
+
+
+def _chart(height: float, label: str, parts: Iterable[Markup]) -> Markup:
+    opening = Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">')
+    whole = [opening.format(_LAYOUT.width, height, label), *parts, Markup("</svg>")]
+    return Markup("").join(whole)
+
+
+def _words(kind: str, x: float, y: float, words: str) -> Markup:
+    return Markup('<text class="{}" x="{:.1f}" y="{:.1f}">{}</text>').format(kind, x, y, words)
+
+
+def _line(kind: str, points: Sequence[_Point], *, shape: str = "polyline") -> Markup:
+    places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return Markup('<{} class="{}" points="{}"/>').format(shape, kind, places)
+
+
+def _rule(x1: float, x2: float, y1: float, y2: float, *, kind: str = "rule") -> Markup:
+    line = Markup('<line class="{}" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>')
+    return line.format(kind, x1, x2, y1, y2)
+
+
+def _dot(kind: str, x: float, y: float, *, radius: int = 4) -> Markup:
+    return Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}"/>').format(kind, x, y, radius)
 
 
 def _ticks(low: float, high: float) -> list[float]:

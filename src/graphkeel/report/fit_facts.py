@@ -23,12 +23,8 @@ _TRAIN, _VALIDATION, _TEST = 1, 2, 3  # codes of a node's part in the page's lis
 
 
 def fit_facts(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
-    """Data of the report: decision, sizes and a column per fact of every node.
-
-    Args:
-        rec: fitted.
-        data: a graph with the labels of test nodes; None: there is none.
-    """
+    """Data of the report: decision, sizes and a column per fact of every node; `data` may have the
+    labels of test nodes."""
     context = rec._context
     before = context.answers
     after = context.logits_for(rec.features_).argmax(dim=1)
@@ -50,11 +46,7 @@ def fit_facts(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
 
 
 def stored_facts(rec: Reconstructor) -> dict[str, Any]:
-    """Decision and sizes, which a reconstruction has without its graph.
-
-    Args:
-        rec: fitted, or loaded.
-    """
+    """Decision and sizes, which a reconstruction has without its graph."""
     n_nodes, n_features = rec.features_.shape
     return {
         "nodes": int(n_nodes),

@@ -15,6 +15,7 @@ def own_view(facts: dict[str, Any]) -> dict[str, Any]:
     decision = facts["decision"]
     columns = facts["columns"]
     changed = None if columns is None else columns["before"] != columns["after"]
+    shares = facts["evidence"] if any(facts["evidence"].values()) else {}  # no sum decided
     return {
         **{key: facts[key] for key in ("model", "nodes", "edges", "features", "classes", "labels")},
         "weights": facts["weights"],
@@ -26,20 +27,12 @@ def own_view(facts: dict[str, Any]) -> dict[str, Any]:
         "statement": decision["statement"],
         "expected": decision["expected"],
         "change": 100.0 * facts["change"],
-        "evidence": _evidence(facts["evidence"]),
+        "evidence": [{"name": name, "share": 100.0 * share} for name, share in shares.items()],
         "changed": None if changed is None else int(changed.sum()),
         "tested": None if columns is None else _tested(columns),
         "by_class": [] if columns is None else _by_class(columns, facts["classes"]),
         "left_out": 0 if changed is None else max(0, len(changed) - PAGE.nodes),
     }
-
-
-def _evidence(shares: dict[str, float]) -> list[dict[str, Any]]:
-    """The groups of sources in percent, largest first; none where no sum decided."""
-    if not any(shares.values()):
-        return []
-    ordered = sorted(shares.items(), key=lambda item: -item[1])
-    return [{"name": name, "share": 100.0 * share} for name, share in ordered]
 
 
 def own_nodes(facts: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from graphkeel.core.text import printable
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import bars, dumbbells
 from graphkeel.report.own_view import own_nodes, own_view
-from graphkeel.report.run_view import KEEL, is_adaptation, node_data, run_view
+from graphkeel.report.run_view import KEEL, is_adaptation, run_nodes, run_view
 from graphkeel.report.sources import Sources
 
 _CAPTIONS = {
@@ -31,15 +31,18 @@ _CAPTIONS = {
     "figure-5": "V around the equilibrium, trajectories of the closed loop, and counterexamples "
     "met in training.",
 }
+_WRONG_CONTENT = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 
 
 def write_report(sources: Sources, path: Path) -> Path:
-    """Write the page; returns its path.
-
-    Args:
-        sources: what the page is about.
-        path: the HTML file.
-    """
+    """Write the page; returns its path."""
     write_text(path, render_page(sources))
     return path
 
@@ -50,36 +53,18 @@ def write_own_report(
     path: Path,
     names: tuple[str, ...] = (),
 ) -> Path:
-    """Write the page about a model of the user's own; returns its path.
-
-    Args:
-        facts: what the reconstructor says of itself.
-        certificate: the JSON object of a certificate, checked for the page; None: there is none.
-        path: the HTML file.
-        names: of the classes; empty: their numbers.
-    """
+    """Write the page about a model of the user's own, whose certificate is checked for it."""
     checked = None if certificate is None else check_certificate(certificate)
     sources = Sources(own=facts, certificate=certificate, checked=checked, names=names)
     return write_report(sources, path)
 
 
 def render_page(sources: Sources) -> str:
-    """One HTML document that needs nothing else: no network, no file beside it.
-
-    Args:
-        sources: what the page is about.
-    """
+    """One HTML document that needs nothing else: no network, no file beside it."""
+    incomplete = import_optional("jinja2", extra="report").TemplateError
     try:
         return _rendered(sources)
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-        _undefined(),
-    ) as error:
+    except (*_WRONG_CONTENT, incomplete) as error:
         # Files may come from anywhere, and the template asks for all that it shows.
         got = f"{type(error).__name__}: {error}"[:200]
         raise ConfigError(
@@ -94,12 +79,12 @@ def _rendered(sources: Sources) -> str:
     names = _class_names(sources, run, own)
     data = {
         "names": names,
-        "nodes": _nodes(sources),
+        "nodes": own_nodes(sources.own) if sources.own else run_nodes(sources.run),
         "loops": loop_data(sources.certificate) if sources.certificate else [],
     }
     return rendered(
         "report.html.j2",
-        title=_own_title(own) if own else _title(run, certificate),
+        title=f"{own['model']} on {own['nodes']:,} nodes" if own else _title(run, certificate),
         run=run,
         own=own,
         names=names,
@@ -120,28 +105,11 @@ def _rendered(sources: Sources) -> str:
 def rendered(template: str, **values: Any) -> str:
     """A template of ours with these values, every string escaped and visible.
 
-    Args:
-        template: its file's name.
-        values: by name.
-    """
+    A character that is not a visible one is written as its escape: one that turns the direction of
+    a text would show a name or a verdict that nobody wrote."""
     style = Markup(_text("report.css"))
-    return _visible(_template(template).render(style=style, version=__version__, **values))
-
-
-def _visible(page: str) -> str:
-    """The page with every character that is not a visible one written as its escape: one that
-    turns the direction of a text would show a name or a verdict that nobody wrote."""
+    page = _template(template).render(style=style, version=__version__, **values)
     return "\n".join(map(printable, page.split("\n")))
-
-
-def _nodes(sources: Sources) -> dict[str, Any]:
-    if sources.own:
-        return own_nodes(sources.own)
-    return node_data(sources.run) if sources.run else {}
-
-
-def _own_title(own: dict[str, Any]) -> str:
-    return f"{own['model']} on {own['nodes']:,} nodes"
 
 
 def _class_names(
@@ -188,12 +156,6 @@ def _printable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_printable(entry) for entry in value]
     return printable(value) if isinstance(value, str) else value
-
-
-def _undefined() -> type[Exception]:
-    """Raised by the template for something it is not given."""
-    error: type[Exception] = import_optional("jinja2", extra="report").TemplateError
-    return error
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,11 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "verdict": _verdict(run),
         "lead": _lead(run.spec, len(run.rows)),
         "program": _program(run.manifest),
-        "versions": _versions(run.manifest),
-        "base": _spread(base),
-        "after": _spread(after),
+        "versions": {
+            k: v for k, v in run.manifest.items() if k != "program" and isinstance(v, str)
+        },
+        "base": asdict(summarise(base)),
+        "after": asdict(summarise(after)),
         "gain": float(np.mean(after) - np.mean(base)),
         "p_value": paired_p(after, base),
         "test": TEST,
@@ -60,11 +63,6 @@ def _program(manifest: dict[str, Any]) -> str:
     return KEEL if manifest.get("program") == KEEL else "keel-paper"
 
 
-def _versions(manifest: dict[str, Any]) -> dict[str, str]:
-    texts = {key: value for key, value in manifest.items() if isinstance(value, str)}
-    return {key: value for key, value in texts.items() if key != "program"}
-
-
 def is_adaptation(spec: dict[str, Any]) -> bool:
     """Whether a run took a model to another graph."""
     return "source" in spec and "target" in spec
@@ -85,8 +83,10 @@ def _lead(spec: dict[str, Any], n_seeds: int) -> str:
     )
 
 
-def node_data(run: RunFiles) -> dict[str, Any]:
+def run_nodes(run: RunFiles | None) -> dict[str, Any]:
     """Columns of every node for the page's search, seed by seed."""
+    if run is None:
+        return {}
     return {
         str(seed): {name: run.nodes[seed][name].tolist() for name in _COLUMNS}
         for seed in _shown_seeds(run)
@@ -107,11 +107,6 @@ def _shown_seeds(run: RunFiles) -> list[int]:
     return shown
 
 
-def _spread(values: list[float]) -> dict[str, float | None]:
-    summary = summarise(values)
-    return {"mean": summary.mean, "std": summary.std}
-
-
 def _seed_row(row: dict[str, Any]) -> dict[str, Any]:
     decision = row.get("decision") or {}
     chosen = decision.get("chosen")
@@ -129,34 +124,22 @@ def _seed_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def _class_rows(nodes: dict[int, Nodes]) -> list[dict[str, Any]]:
     """Test accuracy class by class, all seeds together."""
-    if not nodes:
-        return []
-    y, before, after = (
-        np.concatenate([_test(found, name) for found in nodes.values()]) for name in _COMPARED
-    )
+    y, before, after = _tested(nodes)
     rows = []
     for label in np.unique(y):
         mine = y == label
-        right_before, right_after = (
-            100.0 * float((part[mine] == label).mean()) for part in (before, after)
-        )
-        rows.append(
-            {
-                "label": int(label),
-                "count": int(mine.sum()) / len(nodes),
-                "before": right_before,
-                "after": right_after,
-                "gain": right_after - right_before,
-            }
-        )
+        right = [100.0 * float((part[mine] == label).mean()) for part in (before, after)]
+        row = {"label": int(label), "count": int(mine.sum()) / len(nodes)}
+        rows.append({**row, "before": right[0], "after": right[1], "gain": right[1] - right[0]})
     return rows
 
 
-_COMPARED = ("y", "before", "after")
-
-
-def _test(found: Nodes, name: str) -> np.ndarray:
-    return found[name][found["split"] == TEST_NODE]
+def _tested(nodes: dict[int, Nodes]) -> list[np.ndarray]:
+    """Label, and class before and after, of the test nodes of all seeds."""
+    return [
+        np.concatenate([[], *(one[name][one["split"] == TEST_NODE] for one in nodes.values())])
+        for name in ("y", "before", "after")
+    ]
 
 
 def _changes(nodes: dict[int, Nodes]) -> dict[str, float] | None:
@@ -164,9 +147,7 @@ def _changes(nodes: dict[int, Nodes]) -> dict[str, float] | None:
     ones."""
     if not nodes:
         return None
-    y, before, after = (
-        np.concatenate([_test(found, name) for found in nodes.values()]) for name in _COMPARED
-    )
+    y, before, after = _tested(nodes)
     moved = before != after
     counts = {"gained": moved & (after == y), "lost": moved & (before == y)}
     counts["wrong"] = moved & ~counts["gained"] & ~counts["lost"]

@@ -70,14 +70,8 @@ class Sources:
 def find_sources(
     folders: Sequence[Path], own: dict[str, Any] | None = None, names: Sequence[str] = ()
 ) -> Sources:
-    """Read each folder; the first run and the first certificate found count.
-
-    Args:
-        folders: written by other commands' --out.
-        own: what a reconstruction in one of them tells of itself; where there is a run it counts
-            instead.
-        names: of the classes, in their order.
-    """
+    """Read each folder; the first run and the first certificate found count. What a reconstruction
+    tells of itself, `own`, counts where there is no run."""
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(
@@ -138,12 +132,7 @@ def _is_row(row: dict[str, Any]) -> bool:
 
 
 def read_nodes(folder: Path, seed: int) -> Nodes | None:
-    """Predictions of one seed in a folder; None where the file is missing or not whole.
-
-    Args:
-        folder: of the run.
-        seed: which.
-    """
+    """Predictions of one seed in a folder; None where the file is missing or not whole."""
     path = folder / "nodes" / f"seed-{seed:04d}.safetensors"
     try:
         found = load_file(path)

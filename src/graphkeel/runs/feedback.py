@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.label.files import Batch
 from graphkeel.models import accuracy

@@ -3,8 +3,9 @@ retraining references."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -46,11 +47,50 @@ class Method(Protocol):
         """Class scores of every node, or the untouched model."""
 
 
+class Given(NamedTuple):
+    """All that a method gets; the labels of `labelled` may be used, those of `validation` may
+    choose."""
+
+    frozen: FrozenModel
+    task: GraphTask
+    labelled: Tensor
+    validation: Tensor
+    seed: int
+
+
+class CheckedMethod(ABC):
+    """A method that refuses nodes it must not learn from; a row of a table.
+
+    Attributes:
+        name: of the row.
+        retrains: whether a model, or a changed copy of the given one, is trained.
+        needs_labels: whether it can do nothing without a label.
+    """
+
+    name: str
+    retrains: bool = False
+    needs_labels: bool = False
+
+    def fit_predict(
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
+    ) -> MethodResult:
+        """Scores of every node, by the labels of some nodes; those of others may choose."""
+        check_nodes(task, labelled, validation, needs_labels=self.needs_labels)
+        return self._fit_predict(Given(frozen, task, labelled, validation, seed))
+
+    @abstractmethod
+    def _fit_predict(self, given: Given) -> MethodResult: ...
+
+
 def check_nodes(
     task: GraphTask, labelled: Tensor, validation: Tensor, *, needs_labels: bool = False
 ) -> None:
-    """Refuse nodes that a method cannot learn from or must not select on; every `fit_predict`
-    begins with it."""
+    """Refuse nodes that a method cannot learn from or must not select on."""
     for name, nodes in (("labelled", labelled), ("validation", validation)):
         if nodes.dtype != torch.int64 or nodes.dim() != 1:
             got = f"{nodes.dtype} of shape {tuple(nodes.shape)}"

@@ -14,16 +14,15 @@ from torch_geometric.data import Data
 from graphkeel.core.names import check_name
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.labels import known_labels
-from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import replace
 from graphkeel.reconstruct.inputs import ClassWeight, MethodName
 from graphkeel.reconstruct.reconstructor import Reconstructor
-from graphkeel.runs.method import Method, MethodResult, check_nodes
+from graphkeel.runs.method import CheckedMethod, Given, Method, MethodResult
 
 
 @dataclass
-class Reconstruction:
+class Reconstruction(CheckedMethod):
     """A `Reconstructor` on the labels that a table allows.
 
     The paper's methods take what validation prefers, so that the table shows what the method itself
@@ -44,35 +43,31 @@ class Reconstruction:
     class_weight: ClassWeight = None
     without: tuple[str, ...] = ()
     random_weights: bool = False
-    retrains: bool = False
 
-    def fit_predict(
-        self,
-        frozen: FrozenModel,
-        task: GraphTask,
-        labelled: Tensor,
-        validation: Tensor,
-        seed: int = 0,
-    ) -> MethodResult:
-        """Class scores of every node, or the untouched model."""
-        check_nodes(task, labelled, validation, needs_labels=bool(self.without))
-        rec = self.reconstructor(
-            frozen.model,
-            seed,
-            risk=self.risk,
-            labels="train",
-            return_type=frozen.return_type.value,
-        )
-        trained_on = task.train_mask[labelled]
-        data = _visible(task, labelled[trained_on], validation)
-        fresh = labelled[~trained_on]
-        rec.fit(data, nodes=fresh, labels=task.y[fresh])
+    @property
+    def needs_labels(self) -> bool:  # type: ignore[override]
+        return bool(self.without)
+
+    def _fit_predict(self, given: Given) -> MethodResult:
+        rec, data = self.fitted(given)
         decision = rec.guard_.to_dict()
         if rec.guard_.left_alone and not self.random_weights:
             return MethodResult(None, None, decision)
         scores = rec.scores(data)
         # Features for random weights would mean nothing to the model that was handed over.
         return MethodResult(scores, None if self.random_weights else rec.features_, decision)
+
+    def fitted(self, given: Given) -> tuple[Reconstructor, Data]:
+        """The reconstructor on the labels that a table allows, and the graph with these alone."""
+        frozen, task, labelled = given.frozen, given.task, given.labelled
+        kind = frozen.return_type.value
+        rec = self.reconstructor(
+            frozen.model, given.seed, risk=self.risk, labels="train", return_type=kind
+        )
+        trained_on = task.train_mask[labelled]
+        data = _visible(task, labelled[trained_on], given.validation)
+        fresh = labelled[~trained_on]
+        return rec.fit(data, nodes=fresh, labels=task.y[fresh]), data
 
     def reconstructor(self, model: Any, seed: int, **settings: Any) -> Reconstructor:
         """The reconstructor behind the row; what is not set is a user's default."""
@@ -108,26 +103,19 @@ def _visible(task: GraphTask, train: Tensor, validation: Tensor) -> Data:
 
 
 @dataclass
-class ReplaceOne:
+class ReplaceOne(CheckedMethod):
     """The paper's protocol: the class of a randomly drawn training node is replaced, with m = 1; no
     selection."""
 
+    needs_labels = True
     name: str = "replace-one"
-    retrains: bool = False
 
-    def fit_predict(
-        self,
-        frozen: FrozenModel,
-        task: GraphTask,
-        labelled: Tensor,
-        validation: Tensor,
-        seed: int = 0,
-    ) -> MethodResult:
-        """Class scores of every node, or the untouched model."""
-        check_nodes(task, labelled, validation, needs_labels=True)
-        context = Context(frozen, task.x, task.edge_index, seed=seed)
-        labels = known_labels(task, labelled)
-        drawn = torch.randint(len(labels), (1,), generator=torch.Generator().manual_seed(seed))
+    def _fit_predict(self, given: Given) -> MethodResult:
+        task = given.task
+        context = Context(given.frozen, task.x, task.edge_index, seed=given.seed)
+        labels = known_labels(task, given.labelled)
+        generator = torch.Generator().manual_seed(given.seed)
+        drawn = torch.randint(len(labels), (1,), generator=generator)
         label = int(labels.classes[drawn])
         anchors = context.anchors(1.0)
         features = replace(context.x, labels, anchors.features, only=label)

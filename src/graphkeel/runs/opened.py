@@ -1,15 +1,23 @@
-"""The folder of a run, opened again: its graph, its model, and the reconstruction of one seed."""
+"""The folder of a run, opened again: its graph, its model, the reconstruction of one seed, and the
+graph as it is later."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.graph import load_graph
+from graphkeel.graph.datasets.registry import prepare_features
+from graphkeel.models.zoo import own_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
+from graphkeel.report.fit_facts import stored_facts
+from graphkeel.report.sources import read_nodes
 from graphkeel.runs.adapt import on_target
 from graphkeel.runs.adapt_case import make_case
 from graphkeel.runs.feedback import fitted
@@ -19,13 +27,8 @@ from graphkeel.store.store import read_run
 
 
 def opened(folder: Path, specs: Any, seed: int | None = None) -> tuple[Reconstructor, Data, int]:
-    """The reconstructor of a seed on its graph, both made as the run made them, and the seed.
-
-    Args:
-        folder: written by `keel run`, `keel adapt` or `keel feedback` with --out.
-        specs: a module with `RunSpec` and `AdaptSpec`.
-        seed: None: the first that the run has.
-    """
+    """The reconstructor of a seed, None for the first, on its graph, both made as the run made
+    them, and the seed; `specs` is a module with `RunSpec` and `AdaptSpec`."""
     found = read_run(folder)
     if found is None:
         return _fed_back(folder, specs)
@@ -58,11 +61,7 @@ def _fed_back(folder: Path, specs: Any) -> tuple[Reconstructor, Data, int]:
 
 
 def features_of(folder: Path, specs: Any) -> str:
-    """How the features of a run were prepared, for a graph that is to have the same ones.
-
-    Args:
-        folder, specs: as for `opened`.
-    """
+    """How the features of a run were prepared, for a graph that is to have the same ones."""
     found = read_run(folder)
     spec = _spec(folder, specs, _noted(folder)[0] if found is None else found[0]["spec"])
     is_fitted = isinstance(spec, specs.AdaptSpec) and spec.features == "auto"
@@ -94,3 +93,48 @@ def _spec(folder: Path, specs: Any, stored: Any) -> Any:
         raise DataError(
             f"{folder} was written by another version or program", got=str(error)[:200]
         ) from error
+
+
+def with_own_model(folder: Path, options: dict[str, Any]) -> Reconstructor:
+    """The reconstruction in a folder, with a model of the user's own."""
+    stored = load_reconstructor(folder)
+    sizes = (stored.n_features_in_, len(stored.classes_))
+    model = own_model(str(options["weights"]), str(options["factory"]), *sizes)
+    return load_reconstructor(folder, model)
+
+
+def told_by(folders: Sequence[Path]) -> dict[str, Any] | None:
+    """What the first reconstruction in these folders tells of itself, for the report."""
+    for folder in folders:
+        try:
+            rec = load_reconstructor(folder)
+        except DataError:
+            continue
+        if not hasattr(rec, "features_"):
+            continue  # a summary
+        notes = rec.notes_
+        spec = notes.get("spec") or {}
+        return {
+            **stored_facts(rec),
+            "model": f"{spec.get('model', 'a model')} on {spec.get('dataset', folder.name)}",
+            "weights": "",
+            "suggested": [],
+            "columns": read_nodes(folder, int(notes.get("seed", 0))),
+            "steps": notes.get("steps", []),
+            "folder": str(folder),
+        }
+    return None
+
+
+def later_graph(name: str, features: str) -> Data:
+    """A graph without labels, its features prepared as those of the run."""
+    graph = load_graph(name)
+    kind = graph.auto_features if features == "auto" else features
+    if kind.startswith("pca"):
+        raise ConfigError(
+            "components of another graph are other features",
+            got=f"--features {kind}",
+            fix="Store features in the file that the same fitted PCA has made.",
+        )
+    x = torch.from_numpy(prepare_features(graph, kind))
+    return Data(x=x, edge_index=torch.from_numpy(graph.edge_index))

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
 from graphkeel.models import accuracy
@@ -23,35 +23,13 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.zoo import OWN, own_model
 from graphkeel.runs.method import MethodResult
-from graphkeel.runs.specs import RunSpec
-from graphkeel.store.job import DONE, Job, Measurement, Spec
+from graphkeel.runs.specs import AnySpec, RunSpec
+from graphkeel.store.job import DONE, Job, Measurement
 from graphkeel.store.provenance import commit, package_versions
 from graphkeel.store.statistics import summarise
 from graphkeel.store.store import FILE, Store
 
 Row = dict[str, Any]
-
-
-class _Runnable(Spec, Protocol):
-    """A specification that runs seed by seed."""
-
-    PROGRAM: ClassVar[str]
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-
-    def data_hash(self, seed: int) -> str:
-        """SHA-256 of the data of a seed."""
-
-    def code_version(self) -> str:
-        """SHA-256 of the code that computes it."""
-
-    def published(self) -> dict[str, list[float]]:
-        """Rows that others have published about such a run."""
-
-    def outcome(self, seed: int) -> Outcome:
-        """The result for a seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +47,8 @@ class Outcome:
     nodes: dict[str, Tensor]
 
 
-AnySpec = TypeVar("AnySpec", bound=_Runnable)
-
-
 @dataclass(frozen=True)
-class RunResult(Generic[AnySpec]):
+class RunResult:
     """The rows of a run, in the order of their seeds."""
 
     spec: AnySpec
@@ -103,7 +78,7 @@ def run_seeds(
     *,
     out: Path | None = None,
     on_row: Callable[[Row], None] = lambda _: None,
-) -> RunResult[AnySpec]:
+) -> RunResult:
     """Run every seed that the run folder does not hold yet."""
     folder = None if out is None else _RunFolder(out, spec)
     rows = []
@@ -118,7 +93,7 @@ class _RunFolder:
     """The folder of a run: a store with a row a seed, and beside it the rewritten features and the
     predictions of each seed. A folder belongs to one run: that of another is refused."""
 
-    def __init__(self, folder: Path, spec: _Runnable) -> None:
+    def __init__(self, folder: Path, spec: AnySpec) -> None:
         self.folder = folder
         self.spec = spec
         self.store = Store(folder / FILE, versions=package_versions())
@@ -151,8 +126,28 @@ def run_seed(spec: RunSpec, seed: int) -> Outcome:
     """One split, one reconstruction; the model of a split is trained once for all methods."""
     shared = replace(spec, method="none", labels="train", method_options={})
     prepared = _prepared(type(shared), json.dumps(asdict(shared), sort_keys=True), seed)  # type: ignore[arg-type]
-    row, result = _apply_method(spec, seed, prepared)
-    return Outcome(row, result.features, _node_changes(prepared, result))
+    start = time.perf_counter()
+    result = _apply(spec, prepared, seed)
+    seconds = time.perf_counter() - start
+    # test labels are used here, to score, and nowhere else
+    task, base = prepared.task, prepared.base
+    scores = base if result.scores is None else result.scores
+    row = {
+        "seed": seed,
+        "base": round(accuracy(base, task, task.test_mask), 6),
+        "accuracy": round(accuracy(scores, task, task.test_mask), 6),
+        "kept": result.features is None and result.scores is None,
+        "decision": result.decision,
+        "seconds": seconds,
+        "data": task.hash,
+        "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
+        "weights": prepared.frozen.weights_hash,
+    }
+    split = torch.zeros(task.n_nodes, dtype=torch.int8)
+    for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=1):
+        split[mask] = code
+    nodes = node_columns(task.edge_index, task.y, split, base, scores)
+    return Outcome(row, result.features, nodes)
 
 
 @lru_cache(maxsize=2)
@@ -191,27 +186,6 @@ def own_model_of(options: dict[str, Any], task: GraphTask) -> nn.Module:
     return own_model(weights, factory, task.n_features, task.n_classes)
 
 
-def _apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:
-    """Run the method and score it; test labels are used here, to score, and nowhere else."""
-    task, base = prepared.task, prepared.base
-    start = time.perf_counter()
-    outcome = _apply(spec, prepared, seed)
-    seconds = time.perf_counter() - start
-    scores = base if outcome.scores is None else outcome.scores
-    row = {
-        "seed": seed,
-        "base": round(accuracy(base, task, task.test_mask), 6),
-        "accuracy": round(accuracy(scores, task, task.test_mask), 6),
-        "kept": outcome.features is None and outcome.scores is None,
-        "decision": outcome.decision,
-        "seconds": seconds,
-        "data": task.hash,
-        "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
-        "weights": prepared.frozen.weights_hash,
-    }
-    return row, outcome
-
-
 def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
     if spec.method == "none":
         return MethodResult()
@@ -221,28 +195,12 @@ def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
     )
 
 
-def _node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor]:
-    """Label, split, and class before and after, of every node: what the report lists."""
-    task = prepared.task
-    scores = prepared.base if outcome.scores is None else outcome.scores
-    split = torch.zeros(task.n_nodes, dtype=torch.int8)
-    for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=1):
-        split[mask] = code
-    return node_columns(task.edge_index, task.y, split, prepared.base, scores)
-
-
 def node_columns(
     edge_index: Tensor, y: Tensor, split: Tensor, before: Tensor, after: Tensor
 ) -> dict[str, Tensor]:
-    """The columns of the report's list of nodes, each of shape (N,).
-
-    Args:
-        edge_index: int64, shape (2, E).
-        y: labels, shape (N,).
-        split: 1 training, 2 validation, 3 test, 0 none; int8, shape (N,).
-        before: scores of the untouched model, shape (N, n_classes).
-        after: scores of the method, shape (N, n_classes).
-    """
+    """The columns of the report's list of nodes, each of shape (N,), from labels, the code of each
+    node's split (1 training, 2 validation, 3 test, 0 none; int8), and the scores of the untouched
+    model and of the method, shape (N, n_classes)."""
     return {
         "y": y,
         "split": split,

@@ -4,6 +4,7 @@ Light to import. `graphkeel-paper` extends them by its datasets, base models and
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,8 +25,26 @@ _KEEPS = ("graph", "summary", "model")
 _SPLITS = ("most", "biased", "random", "public")
 
 
+class _Spec(ABC):
+    """A specification that runs seed by seed, whichever kind it is."""
+
+    PROGRAM: ClassVar[str] = "keel"  # whose command runs it
+
+    @abstractmethod
+    def outcome(self, seed: int) -> Outcome:
+        """The result for a seed: train, freeze, apply the method, score."""
+
+    def measure(self, seed: int) -> dict[str, Any]:
+        """The row of a seed."""
+        return self.outcome(seed).row
+
+    def published(self) -> dict[str, list[float]]:
+        """Mean and deviation of rows that others have published about such a run."""
+        return {}
+
+
 @dataclass(frozen=True)
-class RunSpec:
+class RunSpec(_Spec):
     """One method on one dataset.
 
     Args:
@@ -41,7 +60,6 @@ class RunSpec:
         method_options: for methods that take any.
     """
 
-    PROGRAM: ClassVar[str] = "keel"  # whose `run` runs it
     # Every number depends on these modules, whatever the method.
     CODE: ClassVar[tuple[str, ...]] = (
         "graphkeel.runs.run",
@@ -95,9 +113,10 @@ class RunSpec:
             )
         return get_method(self.method)
 
-    def published(self) -> dict[str, list[float]]:
-        """Mean and deviation of rows that others have published about such a run."""
-        return {}
+    @property
+    def title(self) -> str:
+        """Above a table of its seeds."""
+        return f"{self.dataset} · {self.model} · {self.method} · labels: {self.labels}"
 
     def check(self, seed: int) -> None:
         """That model, method, split, features and data exist, before any work."""
@@ -128,18 +147,13 @@ class RunSpec:
         return method_version(self)
 
     def outcome(self, seed: int) -> Outcome:
-        """Train, freeze, apply the method, score."""
         from graphkeel.runs.run import run_seed
 
         return run_seed(self, seed)
 
-    def measure(self, seed: int) -> dict[str, Any]:
-        """The row of a seed."""
-        return self.outcome(seed).row
-
 
 @dataclass(frozen=True)
-class AdaptSpec:
+class AdaptSpec(_Spec):
     """One method that takes a model from a source graph to a target graph.
 
     Args:
@@ -158,8 +172,6 @@ class AdaptSpec:
         components: how many.
         model_options: for the model's constructor.
     """
-
-    PROGRAM: ClassVar[str] = "keel"  # whose `adapt` runs it
 
     source: str
     target: str
@@ -181,8 +193,15 @@ class AdaptSpec:
 
     @property
     def dataset(self) -> str:
-        """The pair, as a table names it."""
-        return f"{_short_name(self.source)} → {_short_name(self.target)}"
+        """The pair, as a table names it: names of datasets, or of files without their folders."""
+        return f"{Path(self.source).stem} → {Path(self.target).stem}"
+
+    @property
+    def title(self) -> str:
+        """Above a table of its seeds."""
+        labels = f"{self.target_labels} target labels"
+        words = (self.dataset, self.model, self.method, labels, f"keeps the {self.keep}")
+        return " · ".join(words)
 
     def data_hash(self, seed: int) -> str:
         """SHA-256 of source and target."""
@@ -202,10 +221,6 @@ class AdaptSpec:
 
         return adapted(self, case)
 
-    def published(self) -> dict[str, list[float]]:
-        """Rows that others have published about such a run: none."""
-        return {}
-
     def check(self, seed: int) -> None:
         """That model, method and data exist, before any work."""
         from graphkeel.models.zoo import MODELS, OWN
@@ -222,14 +237,9 @@ class AdaptSpec:
         return method_version(self)
 
     def outcome(self, seed: int) -> Outcome:
-        """Train, freeze, adapt, score."""
         from graphkeel.runs.adapt import outcome
 
         return outcome(self, seed)
-
-    def measure(self, seed: int) -> dict[str, Any]:
-        """The row of a seed."""
-        return self.outcome(seed).row
 
 
 def split_number(split: str, seed: int) -> tuple[str, int]:
@@ -242,6 +252,4 @@ def split_number(split: str, seed: int) -> tuple[str, int]:
     return kind, int(number)
 
 
-def _short_name(name: str) -> str:
-    """A dataset's name, or a file's without its folder and suffix."""
-    return Path(name).stem
+AnySpec = RunSpec | AdaptSpec

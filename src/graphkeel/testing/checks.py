@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from unittest import SkipTest
 
+from torch import Tensor
+
 from graphkeel.core.errors import KeelError
 
 
@@ -84,6 +86,12 @@ def checks_of(part: str, subject: object, functions: Iterable[Callable[..., None
         Check(part, function.__name__.strip("_").replace("_", " "), partial(function, subject))
         for function in functions
     ]
+
+
+def expect_equal(first: Tensor, second: Tensor, what: str, name: str) -> None:
+    """Two tensors must be the same to the bit."""
+    differing = int((first != second).sum())
+    expect(differing == 0, what, f"{name} that differ in {differing} numbers")
 
 
 def run_all(checks: Iterable[Check]) -> Conformance:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from functools import partial
 from unittest import SkipTest
 
@@ -14,7 +13,15 @@ from torch import Tensor
 
 from graphkeel.control.base import Controller, Plant, Regulation
 from graphkeel.core.errors import KeelError
-from graphkeel.testing.checks import Check, Conformance, checks_of, expect, expect_refusal, run_all
+from graphkeel.testing.checks import (
+    Check,
+    Conformance,
+    checks_of,
+    expect,
+    expect_equal,
+    expect_refusal,
+    run_all,
+)
 from graphkeel.testing.plants import OpaquePlant, affine_plant, blind_plant, random_plant
 from graphkeel.testing.surroundings import global_seed, left_alone
 
@@ -57,9 +64,7 @@ def yield_controller_checks(
     """The checks one by one, each to be called.
 
     Args:
-        controller: an instance, its class, or a call that makes one for a plant.
-        reaches: kinds of plants whose targets it has to reach.
-        tolerance: for ‖C(h*) − Y‖.
+        controller, reaches, tolerance: as for `check_controller`.
     """
     subject = _Subject(controller, tolerance)
     for kind in reaches:
@@ -93,10 +98,8 @@ class _Subject:
 
     @property
     def name(self) -> str:
-        return str(
-            getattr(self.given, "name", None)
-            or getattr(self.given, "__name__", type(self.given).__name__)
-        )
+        own = getattr(self.given, "name", None)
+        return str(own or getattr(self.given, "__name__", type(self.given).__name__))
 
     def of(self, plant: Plant, target: Tensor) -> Controller:
         if hasattr(self.given, "regulate"):
@@ -127,6 +130,11 @@ def _targets(plant: Plant) -> Iterator[Tensor]:
         yield from strength * torch.eye(plant.n_out, dtype=torch.float64)
 
 
+def _hidden_plant() -> tuple[Plant, Tensor]:
+    """A plant with a hidden layer, and a target."""
+    return random_plant((30, 16, 4), seed=5), torch.eye(4, dtype=torch.float64)[1]
+
+
 def _target(values: tuple[float, ...] = (1.0, 0.0)) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
@@ -138,37 +146,25 @@ def _reaches(subject: _Subject, plant: Plant) -> None:
     for target in _targets(plant):
         allowed = subject.tolerance * (1.0 + float(target.norm()))
         residual = subject.regulate(plant, target).residual
-        expect(
-            residual <= allowed,
-            f"a residual of at most {allowed:.1e} for Y = {target.tolist()}",
-            residual,
-        )
+        wanted = f"a residual of at most {allowed:.1e} for Y = {target.tolist()}"
+        expect(residual <= allowed, wanted, residual)
 
 
 def _tells_the_truth(subject: _Subject, plant: Plant) -> None:
     for target in _targets(plant):
         found = subject.regulate(plant, target)
-        expect(
-            bool(torch.isfinite(found.anchor).all()),
-            f"a finite feature for Y = {target.tolist()}",
-            found.anchor,
-        )
+        finite = bool(torch.isfinite(found.anchor).all())
+        expect(finite, f"a finite feature for Y = {target.tolist()}", found.anchor)
         true = float((plant(found.anchor.double()) - target).norm())
         near = math.isclose(found.residual, true, rel_tol=1e-6, abs_tol=1e-12)
-        expect(
-            near,
-            f"the residual ‖C(h*) − Y‖ = {true:.9g} of the float32 feature handed over",
-            found.residual,
-        )
+        wanted = f"the residual ‖C(h*) − Y‖ = {true:.9g} of the float32 feature handed over"
+        expect(near, wanted, found.residual)
 
 
 def _admits_what_cannot_be_reached(subject: _Subject) -> None:
     residual = subject.regulate(blind_plant(), _target((0.0, 1.0))).residual
-    expect(
-        residual >= 1.0 - 1e-6,
-        "a residual of at least 1 where no feature moves the logit asked for",
-        residual,
-    )
+    wanted = "a residual of at least 1 where no feature moves the logit asked for"
+    expect(residual >= 1.0 - 1e-6, wanted, residual)
 
 
 def _has_the_promised_form(subject: _Subject) -> None:
@@ -176,23 +172,14 @@ def _has_the_promised_form(subject: _Subject) -> None:
     controller = subject.of(plant, target)
     found = controller.regulate(plant, target)
     expect(isinstance(found, Regulation), "a Regulation", type(found).__name__)
-    expect(
-        bool(controller.name) and found.controller == controller.name,
-        "its own name on it",
-        found.controller,
-    )
-    shape, kind = tuple(found.anchor.shape), found.anchor.dtype
-    expect(
-        shape == (plant.n_in,) and kind == torch.float32,
-        f"a float32 feature of shape ({plant.n_in},)",
-        (shape, kind),
-    )
+    named = bool(controller.name) and found.controller == controller.name
+    expect(named, "its own name on it", found.controller)
+    form = (tuple(found.anchor.shape), found.anchor.dtype)
+    wanted = f"a float32 feature of shape ({plant.n_in},)"
+    expect(form == ((plant.n_in,), torch.float32), wanted, form)
     states = tuple(found.trajectory.shape)
-    expect(
-        states == (found.steps + 1, plant.n_out),
-        "a trajectory of steps + 1 states",
-        (states, found.steps),
-    )
+    whole = states == (found.steps + 1, plant.n_out)
+    expect(whole, "a trajectory of steps + 1 states", (states, found.steps))
     attached = found.anchor.requires_grad or found.trajectory.requires_grad
     expect(not attached, "tensors without a gradient history", "one that requires gradients")
 
@@ -201,18 +188,15 @@ def _begins_where_it_is_told(subject: _Subject) -> None:
     plant, start = affine_plant(), torch.tensor([3.0, -2.0, 1.0])
     first = subject.regulate(plant, _target(), start).trajectory[0]
     there = plant(start.double())
-    expect(
-        torch.allclose(first.double(), there),
-        f"C(start) = {there.tolist()} as the first state",
-        first.tolist(),
-    )
+    wanted = f"C(start) = {there.tolist()} as the first state"
+    expect(torch.allclose(first.double(), there), wanted, first.tolist())
 
 
 # ---- nothing but the arguments counts, and nothing but the answer changes
 
 
 def _remembers_nothing(subject: _Subject) -> None:
-    plant, target = random_plant((30, 16, 4), seed=5), torch.eye(4, dtype=torch.float64)[1]
+    plant, target = _hidden_plant()
     controller = subject.of(plant, target)
     first = controller.regulate(plant, target)
     subject.regulate(affine_plant(), _target())
@@ -220,7 +204,7 @@ def _remembers_nothing(subject: _Subject) -> None:
 
 
 def _ignores_the_global_generators(subject: _Subject) -> None:
-    plant, target = random_plant((30, 16, 4), seed=5), torch.eye(4, dtype=torch.float64)[1]
+    plant, target = _hidden_plant()
     answers = []
     for seed in (1, 2):
         with global_seed(seed):
@@ -229,39 +213,24 @@ def _ignores_the_global_generators(subject: _Subject) -> None:
 
 
 def _expect_same(first: Regulation, second: Regulation, what: str) -> None:
-    expect(
-        torch.equal(first.anchor, second.anchor),
-        what,
-        f"anchors apart by {(first.anchor - second.anchor).norm()}",
-    )
-    expect(
-        first.residual == second.residual, what, f"residuals {first.residual} and {second.residual}"
-    )
+    expect_equal(first.anchor, second.anchor, what, "anchors")
+    residuals = f"residuals {first.residual} and {second.residual}"
+    expect(first.residual == second.residual, what, residuals)
 
 
 def _leaves_its_arguments_alone(subject: _Subject) -> None:
-    plant = random_plant((30, 16, 4), seed=5)
-    tensors = {
-        "target": torch.eye(4, dtype=torch.float64)[1],
-        "start": torch.ones(30, dtype=torch.float64),
-    }
-    before = [tensor.clone() for tensor in (*tensors.values(), *_weights(plant))]
-    subject.regulate(plant, tensors["target"], tensors["start"])
-    for name, kept, now in zip(
-        (*tensors, *["plant"] * len(_weights(plant))),
-        before,
-        (*tensors.values(), *_weights(plant)),
-        strict=True,
-    ):
+    plant, target = _hidden_plant()
+    start = torch.ones(30, dtype=torch.float64)
+    weights = [("plant", tensor) for layer in plant.layers for tensor in layer]
+    given = [("target", target), ("start", start), *weights]
+    before = [tensor.clone() for _, tensor in given]
+    subject.regulate(plant, target, start)
+    for (name, now), kept in zip(given, before, strict=True):
         expect(torch.equal(kept, now), f"the {name} to be left alone", "a change")
 
 
-def _weights(plant: Plant) -> list[Tensor]:
-    return [tensor for layer in plant.layers for tensor in layer]
-
-
 def _leaves_its_surroundings_alone(subject: _Subject) -> None:
-    plant, target = random_plant((30, 16, 4), seed=5), torch.eye(4, dtype=torch.float64)[1]
+    plant, target = _hidden_plant()
     controller = subject.of(plant, target)
     with left_alone():
         controller.regulate(plant, target)
@@ -278,28 +247,22 @@ def _takes_any_precision(subject: _Subject) -> None:
 # ---- what makes no sense is refused
 
 
-@dataclass(frozen=True)
-class _Wrong:
-    value: Tensor
-    because: str
-
-
 def _refuses_wrong_targets(subject: _Subject) -> None:
     plant, controller = affine_plant(), subject.of(affine_plant(), _target())
-    for wrong in (
-        _Wrong(_target((1.0, 0.0, 0.0)), "a target with three entries for two logits"),
-        _Wrong(_target().unsqueeze(0), "a target of shape (1, 2)"),
-        _Wrong(_target((math.nan, 0.0)), "a target with a NaN"),
-        _Wrong(_target((math.inf, 0.0)), "an infinite target"),
+    for wrong, because in (
+        (_target((1.0, 0.0, 0.0)), "a target with three entries for two logits"),
+        (_target().unsqueeze(0), "a target of shape (1, 2)"),
+        (_target((math.nan, 0.0)), "a target with a NaN"),
+        (_target((math.inf, 0.0)), "an infinite target"),
     ):
-        expect_refusal(partial(controller.regulate, plant, wrong.value), wrong.because)
+        expect_refusal(partial(controller.regulate, plant, wrong), because)
 
 
 def _refuses_wrong_starts(subject: _Subject) -> None:
     plant, controller = affine_plant(), subject.of(affine_plant(), _target())
-    for wrong in (
-        _Wrong(torch.zeros(2), "a start with two entries for three features"),
-        _Wrong(torch.zeros(1, 3), "a start of shape (1, 3)"),
-        _Wrong(torch.tensor([0.0, math.nan, 0.0]), "a start with a NaN"),
+    for wrong, because in (
+        (torch.zeros(2), "a start with two entries for three features"),
+        (torch.zeros(1, 3), "a start of shape (1, 3)"),
+        (torch.tensor([0.0, math.nan, 0.0]), "a start with a NaN"),
     ):
-        expect_refusal(partial(controller.regulate, plant, _target(), wrong.value), wrong.because)
+        expect_refusal(partial(controller.regulate, plant, _target(), wrong), because)

@@ -54,9 +54,6 @@ class Case:
             self, task=replace(self.task, y=torch.where(self.hidden, wrong, self.task.y))
         )
 
-    def without_validation(self) -> Case:
-        return replace(self, validation=self.validation[:0])
-
     def renamed(self, seed: int = 0) -> tuple[Case, Tensor]:
         """Node v is called names[v], and the edges come in another order."""
         generator = torch.Generator().manual_seed(seed)

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from graphkeel.runs.method import MethodResult
-from graphkeel_paper.baselines.rival import Candidate, Given, Judged, Rival
+from graphkeel.runs.method import Given, MethodResult
+from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
 
 
 class Averaged(Rival):

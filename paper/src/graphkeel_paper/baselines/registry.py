@@ -4,68 +4,50 @@ asked for, and not before."""
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, field
 from typing import Any
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
 from graphkeel.runs.method import Method
 
-
-@dataclass(frozen=True)
-class _Entry:
-    """Where a method lives, "module:Class", and the constructor's options that make it this row."""
-
-    place: str
-    options: dict[str, Any] = field(default_factory=dict)
-    config: dict[str, Any] = field(default_factory=dict)  # fields of the class's `CONFIG` dataclass
-
-
-_TABLE: dict[str, _Entry] = {
+# Where a method lives, "module:Class", and the constructor's options that make it this row.
+_TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     # The model stays as it is.
-    "lp": _Entry("frozen.propagation:LabelPropagation"),
-    "cs": _Entry("frozen.correct_and_smooth:CorrectAndSmooth"),
-    "smooth": _Entry("frozen.propagation:ClampedSmoothing"),
-    "t3a": _Entry("frozen.t3a:T3A"),
-    "lame": _Entry("frozen.lame:LAME"),
-    "frgnn": _Entry("frozen.frgnn:FRGNN"),
-    "frgnn-all": _Entry("frozen.frgnn:FRGNN", config={"classes": "all"}),
-    "frgnn-labelled": _Entry("frozen.frgnn:FRGNN", config={"pairs": "labelled"}),
-    "frgnn-logits": _Entry("frozen.frgnn:FRGNN", config={"outputs": "logits"}),
-    "frgnn-logits-labelled": _Entry(
-        "frozen.frgnn:FRGNN", config={"outputs": "logits", "pairs": "labelled"}
-    ),
-    "matcha": _Entry("frozen.matcha:Matcha"),
-    "tsa": _Entry("frozen.tsa:TSA"),
-    "gtrans": _Entry("frozen.gtrans:GTrans"),
-    "gtrans-features": _Entry("frozen.gtrans:GTrans", config={"edge_steps": 0}),
-    "posterior-alone": _Entry("frozen.posterior:PosteriorAlone"),
+    "lp": ("frozen.propagation:LabelPropagation", {}),
+    "cs": ("frozen.correct_and_smooth:CorrectAndSmooth", {}),
+    "smooth": ("frozen.propagation:ClampedSmoothing", {}),
+    "t3a": ("frozen.t3a:T3A", {}),
+    "lame": ("frozen.lame:LAME", {}),
+    "frgnn": ("frozen.frgnn:FRGNN", {}),
+    "frgnn-all": ("frozen.frgnn:FRGNN", {"classes": "all"}),
+    "matcha": ("frozen.matcha:Matcha", {}),
+    "tsa": ("frozen.tsa:TSA", {}),
+    "gtrans": ("frozen.gtrans:GTrans", {}),
+    "posterior-alone": ("frozen.posterior:PosteriorAlone", {}),
     # The paper's row, read in other ways.
-    "replace-one-picked": _Entry("frozen.paper_reading:PaperReading", {"pick_class": True}),
-    "replace-one-validation": _Entry(
-        "frozen.paper_reading:PaperReading", {"with_validation": True}
-    ),
-    "replace-one-m10": _Entry("frozen.paper_reading:PaperReading", {"strengths": (10.0,)}),
-    "replace-one-m100": _Entry("frozen.paper_reading:PaperReading", {"strengths": (100.0,)}),
-    "replace-one-picked-m": _Entry(
+    "replace-one-picked": ("frozen.paper_reading:PaperReading", {"pick_class": True}),
+    "replace-one-validation": ("frozen.paper_reading:PaperReading", {"with_validation": True}),
+    "replace-one-m10": ("frozen.paper_reading:PaperReading", {"strengths": (10.0,)}),
+    "replace-one-m100": ("frozen.paper_reading:PaperReading", {"strengths": (100.0,)}),
+    "replace-one-picked-m": (
         "frozen.paper_reading:PaperReading",
         {"pick_class": True, "strengths": (1.0, 5.0, 10.0, 20.0, 100.0)},
     ),
-    "replace-one-after-hops": _Entry("frozen.reachability:AfterHops"),
+    "replace-one-after-hops": ("frozen.reachability:AfterHops", {}),
     # A model of their own, or a changed copy, is trained.
-    "frgnn-gcn": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}),
-    "frgnn-gcn-all": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}, {"classes": "all"}),
-    "tent": _Entry("retrained.tent:Tent"),
-    "soga": _Entry("retrained.soga:SOGA"),
-    "homottt": _Entry("retrained.homottt:HomoTTT"),
-    "retrain": _Entry("retrained.retrain:Retrain"),
-    "gcn-words": _Entry("retrained.words:Words"),
-    "appnp-words": _Entry("retrained.words:Words", {"hidden": 64, "hops": 10}),
-    "finetune": _Entry("retrained.retrain:FineTune"),
-    "pool": _Entry("retrained.pool:Pool"),
-    "mh-aug": _Entry("retrained.mh_aug:MHAug"),
-    "kdga": _Entry("retrained.kdga:KDGA"),
-    "srgnn": _Entry("retrained.srgnn:SRGNN"),
+    "frgnn-gcn": ("frozen.frgnn:FRGNN", {"base": "gcn"}),
+    "frgnn-gcn-all": ("frozen.frgnn:FRGNN", {"base": "gcn", "classes": "all"}),
+    "tent": ("retrained.tent:Tent", {}),
+    "soga": ("retrained.soga:SOGA", {}),
+    "homottt": ("retrained.homottt:HomoTTT", {}),
+    "retrain": ("retrained.retrain:Retrain", {}),
+    "gcn-words": ("retrained.words:Words", {}),
+    "appnp-words": ("retrained.words:Words", {"hidden": 64, "hops": 10}),
+    "finetune": ("retrained.retrain:FineTune", {}),
+    "pool": ("retrained.pool:Pool", {}),
+    "mh-aug": ("retrained.mh_aug:MHAug", {}),
+    "kdga": ("retrained.kdga:KDGA", {}),
+    "srgnn": ("retrained.srgnn:SRGNN", {}),
 }
 AVERAGED = "+avg"  # a rival's settings under our averaging rule
 _POOLED = ("t3a", "cs", "smooth", "lame", "lp")  # of the row `rivals+avg`
@@ -81,19 +63,14 @@ def get_baseline(name: str) -> Method:
     if name.endswith(AVERAGED):
         return _averaged(name)
     check_name("the baseline", name, BASELINES)
-    entry = _TABLE[name]
-    module_name, class_name = entry.place.split(":")
+    place, options = _TABLE[name]
+    module_name, class_name = place.split(":")
     module = importlib.import_module(f"graphkeel_paper.baselines.{module_name}")
-    options = dict(entry.options)
-    if entry.config:
-        options["config"] = module.CONFIG(**entry.config)
     build = getattr(module, class_name)
     # The rivals of the frozen model carry their names themselves; the others serve several rows.
-    return (
-        build(name=name, **options)
-        if "name" in getattr(build, "__dataclass_fields__", {})
-        else build(**options)
-    )
+    serves_several = "name" in getattr(build, "__dataclass_fields__", {})
+    method: Method = build(**({"name": name} if serves_several else {}), **options)
+    return method
 
 
 def _averaged(name: str) -> Method:

@@ -5,7 +5,7 @@ nodes in the paper's protocol, by cross-fitting where every label both serves an
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,50 +15,9 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import Labels
 from graphkeel.models import accuracy
-from graphkeel.models.frozen import FrozenModel
-from graphkeel.runs.method import MethodResult, check_nodes
+from graphkeel.runs.method import CheckedMethod, Given, MethodResult
 
 Setting = dict[str, Any]
-
-
-class Given(NamedTuple):
-    """All that a method gets; the labels of `labelled` may be used, those of `validation` may
-    choose."""
-
-    frozen: FrozenModel
-    task: GraphTask
-    labelled: Tensor
-    validation: Tensor
-    seed: int
-
-
-class Baseline(ABC):
-    """A method that is not ours, as a row of a table.
-
-    Attributes:
-        name: of the row.
-        retrains: whether a model, or a changed copy of the given one, is trained.
-        needs_labels: whether it can do nothing without a label.
-    """
-
-    name: str
-    retrains: bool
-    needs_labels: bool = False
-
-    def fit_predict(
-        self,
-        frozen: FrozenModel,
-        task: GraphTask,
-        labelled: Tensor,
-        validation: Tensor,
-        seed: int = 0,
-    ) -> MethodResult:
-        """Scores of every node, by the labels of some nodes; those of others may choose."""
-        check_nodes(task, labelled, validation, needs_labels=self.needs_labels)
-        return self._fit_predict(Given(frozen, task, labelled, validation, seed))
-
-    @abstractmethod
-    def _fit_predict(self, given: Given) -> MethodResult: ...
 
 
 class Candidate(NamedTuple):
@@ -68,14 +27,13 @@ class Candidate(NamedTuple):
     result: MethodResult
 
 
-class Rival(Baseline):
+class Rival(CheckedMethod):
     """A baseline with settings among which labels choose; the first one is the published default.
 
     Attributes:
         uses_labels: whether its scores depend on labels; if not, every label can judge them.
     """
 
-    retrains: bool = False
     uses_labels: bool = True
 
     @abstractmethod

@@ -20,7 +20,7 @@ from graphkeel.cli.shared.common import (
     EXIT_REFUTED,
     EXIT_UNKNOWN,
     console,
-    emit_json,
+    emit,
 )
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.signals import end_if_asked
@@ -43,7 +43,6 @@ _ENDED = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command: those of keel certify, and one of the protocol."""
     plain.add_arguments(parser)
     parser.add_argument(
         "--start-node",
@@ -62,7 +61,6 @@ def _node(text: str) -> int | str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     if args.start_node is None:
         return plain.run(args)
 
@@ -79,12 +77,13 @@ def run(args: argparse.Namespace) -> int:
     if result.training is None:
         raise ConfigError("Algorithm 1 needs a head that can be read off", got=result.reason)
     payload["as_printed"] = _as_printed(result.training)
-    if args.json:
-        emit_json(payload)
-    else:
+
+    def show() -> None:
         plain.show(payload)
         sentence = _printed_sentence(payload["as_printed"])
         console().print(sentence, soft_wrap=True, highlight=False)
+
+    emit(args, payload, show)
     return _ENDS[payload["as_printed"]["ended"]]
 
 

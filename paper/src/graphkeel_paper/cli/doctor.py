@@ -6,20 +6,19 @@ import argparse
 from typing import Any
 
 from graphkeel.cli import doctor as plain
+from graphkeel.cli.shared.common import emit
 
 HELP = "what is installed here, and where the paper's datasets are found"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
     plain.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     facts = plain.collect()
     facts["data"] |= _data(facts["data"]["datasets"])
-    return plain.show(args, facts)
+    return emit(args, {"command": "doctor", **facts}, lambda: plain.show(facts))
 
 
 def _data(plainly: dict[str, str]) -> dict[str, Any]:

@@ -13,29 +13,27 @@ from pathlib import Path
 from typing import Any
 
 from graphkeel.cli.shared.common import (
-    EXIT_DONE,
     add_common,
     add_dataset,
-    emit_json,
+    emit,
     emit_lines,
     make_out_dir,
 )
+from graphkeel.cli.shared.own_model import add_model
 
 HELP = "the paper's figures: embeddings under shift, and the Lyapunov surface"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
     parser.add_argument(
         "figure", type=int, choices=(3, 4, 5), help="the figure's number in the paper"
     )
     add_dataset(parser)
-    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
+    add_model(parser)
     add_common(parser, out_help="where the pictures go (default: figures)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     from graphkeel_paper.figures import draw
     from graphkeel_paper.specs import RunSpec
 
@@ -43,11 +41,7 @@ def run(args: argparse.Namespace) -> int:
     spec.check(args.seed)
     out = make_out_dir(args.out or Path("figures"))
     drawn = draw(args.figure, spec, args.seed, out)
-    if args.json:
-        emit_json(drawn.payload())
-    else:
-        emit_lines(_lines(drawn.payload()))
-    return EXIT_DONE
+    return emit(args, drawn.payload(), lambda: emit_lines(_lines(drawn.payload())))
 
 
 def _lines(payload: dict[str, Any]) -> list[str]:

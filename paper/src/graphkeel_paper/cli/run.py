@@ -22,7 +22,6 @@ HELP = "a method on a dataset of the paper, in its protocol, over several seeds"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command: those of keel run, and two of the protocol."""
     plain.add_arguments(parser)
     parser.add_argument(
         "--labels",
@@ -39,5 +38,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     return plain.run_spec(args, chosen_spec(args, labels=args.labels, pca=args.pca))

@@ -35,13 +35,13 @@ from typing import TYPE_CHECKING
 from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
+    add_seeds,
     console,
-    emit_json,
+    emit,
     emit_lines,
     jobs_type,
     make_out_dir,
     path_type,
-    positive_int,
     say_reused,
     verbatim,
     whole_number,
@@ -60,100 +60,56 @@ HELP = "the paper's tables, measured: every row beside its published number"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "table",
         nargs="?",
         choices=("1", "3", "reach", "adapt", "ingraph", "examination"),
         help="1: all methods; 3: the controllers; reach: readings of the paper's row; "
         "adapt: another graph; ingraph: every label; examination: what no choice was made on",
     )
-    parser.add_argument(
+    add(
         "--from",
         dest="stored",
         type=path_type,
-        default=None,
         metavar="FILE",
         help="compute a stored table again from its runs; with a table: take the rows from it that"
         " --only leaves out; with --plan: take the seconds from it",
     )
-    parser.add_argument(
-        "--plan", action="store_true", help="print what is missing and its hours; compute nothing"
-    )
-    parser.add_argument(
-        "--seeds", type=positive_int, default=10, metavar="N", help="how many seeds (default 10)"
-    )
-    parser.add_argument("--quick", action="store_true", help="at most 2 seeds")
-    parser.add_argument(
-        "--only", type=_names, default=None, metavar="ROWS", help="rows, separated by commas"
-    )
-    parser.add_argument(
-        "--datasets",
-        type=_names,
-        default=None,
-        metavar="NAMES",
-        help="separated by commas (default: the paper's)",
-    )
-    parser.add_argument(
-        "--pairs",
-        type=_pairs,
-        default=None,
-        metavar="PAIRS",
-        help="of table adapt: source:target, or all pairs of citations or of twitch, separated by "
-        "commas (default: citations,twitch)",
-    )
-    parser.add_argument(
-        "--target-labels",
-        type=_counts,
-        default=None,
-        metavar="N,…",
-        help="of table adapt: label counts (default 0,20,50,100,500)",
-    )
-    parser.add_argument(
-        "--labels",
-        default="train",
-        help="labels the rows may use: train, train+half-val, train+val",
-    )
-    parser.add_argument(
+    words = "print what is missing and its hours; compute nothing"
+    add("--plan", action="store_true", help=words)
+    add_seeds(parser, "how many seeds (default 10)", default=10)
+    add("--quick", action="store_true", help="at most 2 seeds")
+    add("--only", type=_names, metavar="ROWS", help="rows, separated by commas")
+    words = "separated by commas (default: the paper's)"
+    add("--datasets", type=_names, metavar="NAMES", help=words)
+    words = "of table adapt: source:target, or all pairs of citations or of twitch, separated by "
+    words += "commas (default: citations,twitch)"
+    add("--pairs", type=_pairs, metavar="PAIRS", help=words)
+    words = "of table adapt: label counts (default 0,20,50,100,500)"
+    add("--target-labels", type=_counts, metavar="N,…", help=words)
+    words = "labels the rows may use: train, train+half-val, train+val"
+    add("--labels", default="train", help=words)
+    add(
         "--model",
         help="the frozen model: sgc (the paper's, default), gcn, gat, sage, appnp, or one with "
         "-tuned; of table ingraph: sgc or gcn (default: both)",
     )
-    parser.add_argument(
-        "--features",
-        default="auto",
-        help="auto (the paper's protocol), raw, rownorm, pca or pca-raw",
-    )
-    parser.add_argument(
-        "--row-budget",
-        type=whole_number(0, 10_000_000),
-        default=600,
-        metavar="SECONDS",
-        help="processor time a job may take, 0: any (default %(default)s)",
-    )
-    parser.add_argument(
-        "--format", choices=("text", "md", "latex", "csv"), default="text", help="what is printed"
-    )
-    parser.add_argument(
-        "--jobs",
-        type=jobs_type,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="worker processes",
-    )
-    parser.add_argument(
-        "--backend", choices=("loky", "dask"), default="loky", help="who runs the workers"
-    )
-    parser.add_argument("--address", default=None, metavar="HOST:PORT", help="of a Dask cluster")
-    parser.add_argument(
-        "--retry", action="store_true", help="compute jobs again that failed before"
-    )
-    parser.add_argument(
-        "--any-code", action="store_true", help="accept measurements that other code has made"
-    )
-    parser.add_argument(
-        "--no-run", action="store_true", help="compute nothing: show what is stored"
-    )
+    words = "auto (the paper's protocol), raw, rownorm, pca or pca-raw"
+    add("--features", default="auto", help=words)
+    seconds = whole_number(0, 10_000_000)
+    words = "processor time a job may take, 0: any (default %(default)s)"
+    add("--row-budget", type=seconds, default=600, metavar="SECONDS", help=words)
+    formats = ("text", "md", "latex", "csv")
+    add("--format", choices=formats, default="text", help="what is printed")
+    cores = os.cpu_count() or 1
+    add("--jobs", type=jobs_type, default=cores, metavar="N", help="worker processes")
+    add("--backend", choices=("loky", "dask"), default="loky", help="who runs the workers")
+    add("--address", metavar="HOST:PORT", help="of a Dask cluster")
+    add("--retry", action="store_true", help="compute jobs again that failed before")
+    words = "accept measurements that other code has made"
+    add("--any-code", action="store_true", help=words)
+    add("--no-run", action="store_true", help="compute nothing: show what is stored")
     add_common(parser, out_help="where measurements and tables are kept (default: tables)")
 
 
@@ -184,7 +140,6 @@ def _counts(text: str) -> list[int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     from graphkeel.store.provenance import package_versions
     from graphkeel.store.store import FILE, Store
     from graphkeel_paper.tables.filled import Filled
@@ -218,12 +173,9 @@ def _show_stored(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace, filled: Filled) -> int:
-    if args.json:
-        emit_json(filled.payload())
-    else:
-        width = terminal_width() if args.format == "text" else None
-        emit_lines(fitted(filled.render(args.format).splitlines(), width))
-    return EXIT_DONE
+    width = terminal_width() if args.format == "text" else None
+    lines = fitted(filled.render(args.format).splitlines(), width)
+    return emit(args, filled.payload(), lambda: emit_lines(lines))
 
 
 def _budget(args: argparse.Namespace) -> float | None:
@@ -254,7 +206,7 @@ def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[s
 def _plan(args: argparse.Namespace) -> Plan:
     """The rows, columns and jobs of the table that was asked for."""
     from graphkeel_paper.tables.plan import Request
-    from graphkeel_paper.tables.registry import TABLES
+    from graphkeel_paper.tables.stored import TABLES
 
     if args.table is None:
         raise ConfigError(

@@ -11,8 +11,7 @@ from graphkeel.core.errors import DataError
 from graphkeel.graph.datasets.archives import read_arrays
 from graphkeel.graph.datasets.raw import RawGraph, undirected
 from graphkeel_paper.datasets.checksums import SHA256
-from graphkeel_paper.datasets.download import fetch_amazon
-from graphkeel_paper.datasets.files import find_raw, verify_checksum
+from graphkeel_paper.datasets.files import fetch, find_raw, verify_checksum
 
 _KEYS = (
     "labels",
@@ -25,7 +24,7 @@ def load_amazon(name: str) -> RawGraph:
     """Read and check one co-purchase graph; all of its nodes are labelled, and it has no public
     split."""
     file = f"amazon_electronics_{name}.npz"
-    place = find_raw(FOLDERS[name], [file]) or fetch_amazon(FOLDERS[name], file)
+    place = find_raw(FOLDERS[name], [file]) or fetch("Amazon", FOLDERS[name], [file])
     content = verify_checksum(place / file, SHA256[file])
     return read_amazon(name, content, source=str(place / file))
 

@@ -1,8 +1,10 @@
-"""Where dataset files are looked for, and the check that they are the right ones."""
+"""Where dataset files are looked for, their download, and the check that they are the right
+ones."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from graphkeel.core.errors import DataError
 from graphkeel.core.files import user_cache
 
 ENVIRONMENT_VARIABLE = "GRAPHKEEL_DATA"
+_LOGGER = logging.getLogger(__name__)
 
 
 def data_root() -> Path | None:
@@ -53,3 +56,27 @@ def verify_checksum(path: Path, expected: str) -> bytes:
             fix="It is damaged or another version: delete it and fetch it again.",
         )
     return content
+
+
+def fetch(kind: str, folder: str, names: list[str]) -> Path:
+    """Download files from where PyG's class of that kind has them, into the cache's raw folder, and
+    return that folder; nothing of them is trusted before its checksum is."""
+    from torch_geometric import datasets
+    from torch_geometric.data import download_url
+
+    target = user_cache() / "datasets" / folder / "raw"
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            url = f"{getattr(datasets, kind).url.rstrip('/')}/{name}"
+            _LOGGER.info("downloading %s", url)
+            download_url(url, str(target), log=False)
+    except Exception as error:
+        looked = ", ".join(str(place) for place in raw_folders(folder))
+        raise DataError(
+            f"the files of {folder} were not found and could not be downloaded",
+            got=f"{type(error).__name__}: {error}; looked in {looked}",
+            fix=f"Put the raw files into FOLDER/{folder}/raw and set "
+            f"{ENVIRONMENT_VARIABLE}=FOLDER.",
+        ) from error
+    return target

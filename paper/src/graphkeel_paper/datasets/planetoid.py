@@ -11,8 +11,7 @@ from scipy import sparse
 from graphkeel.core.errors import DataError
 from graphkeel.graph.datasets.raw import RawGraph, undirected
 from graphkeel_paper.datasets.checksums import SHA256
-from graphkeel_paper.datasets.download import fetch_planetoid
-from graphkeel_paper.datasets.files import find_raw, verify_checksum
+from graphkeel_paper.datasets.files import fetch, find_raw, verify_checksum
 from graphkeel_paper.datasets.unpickle import safe_unpickle
 
 FOLDERS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
@@ -23,9 +22,8 @@ _N_VALIDATION = 500  # the public split: validation follows the training nodes i
 def load_planetoid(name: str) -> RawGraph:
     """Read, check and assemble one citation graph; nodes that no file describes get y = -1 and zero
     features."""
-    place = find_raw(FOLDERS[name], file_names(name)) or fetch_planetoid(
-        FOLDERS[name], file_names(name)
-    )
+    names = file_names(name)
+    place = find_raw(FOLDERS[name], names) or fetch("Planetoid", FOLDERS[name], names)
     parts = {part: _read_part(place, name, part) for part in _PARTS}
     try:
         return _assemble(name, parts)

@@ -96,14 +96,8 @@ def _make_scene(spec: RunSpec, seed: int) -> Scene:
         right = found.logits.argmax(dim=-1)[task.test_mask] == task.y[task.test_mask]
         embedding = _standardised(found.nodes.numpy()[shown].astype(np.float64))
         start = _start(embedding) if start is None else start
-        panels.append(
-            Panel(
-                title,
-                embedding,
-                _layout(embedding, start, seed),
-                100.0 * float(right.float().mean()),
-            )
-        )
+        layout = _layout(embedding, start, seed)
+        panels.append(Panel(title, embedding, layout, 100.0 * float(right.float().mean())))
     return Scene(panels, task.train_mask.numpy()[shown], task.y.numpy()[shown], task.name)
 
 
@@ -164,15 +158,16 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
         for place, panel in zip(axes, scene.panels, strict=True):
             _dots(place, panel.layout[~scene.train], (TEST, "o"), "test nodes", size=7, alpha=0.55)
             training = panel.layout[scene.train]
-            _dots(place, training, (TRAIN, "^"), "training nodes", size=18, alpha=0.95, edge=True)
+            edge = {"edgecolors": "#ffffff", "linewidths": 0.4}
+            look = (TRAIN, "^")
+            _dots(place, training, look, "training nodes", size=18, alpha=0.95, **edge)
             shift = numbers[panel.title]
             measured = f"train–test CMD {shift['cmd']:.3f} · MMD² {shift['mmd']:.3f}"
             _titled(place, panel, measured, shift.get("reads", ""))
         _legend(figure, axes[0], columns=2)
         heading(figure, f"{scene.name}: are test nodes where the training nodes are?")
-        return Drawn(
-            save(figure, out, "figure-3"), {"figure": 3, "dataset": scene.name, "panels": numbers}
-        )
+        files = save(figure, out, "figure-3")
+    return Drawn(files, {"figure": 3, "dataset": scene.name, "panels": numbers})
 
 
 def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, Any]:
@@ -209,9 +204,8 @@ def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
             _titled(place, panel, said, measured.get("reads", ""))
         _legend(figure, axes[0], columns=min(10, len(np.unique(scene.labels))))
         heading(figure, f"{scene.name}: do classes hold together?")
-        return Drawn(
-            save(figure, out, "figure-4"), {"figure": 4, "dataset": scene.name, "panels": numbers}
-        )
+        files = save(figure, out, "figure-4")
+    return Drawn(files, {"figure": 4, "dataset": scene.name, "panels": numbers})
 
 
 def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
@@ -237,27 +231,11 @@ def reading(better: float, same: float, wanted: str) -> str:
 
 
 def _dots(
-    axes: Any,
-    points: Array,
-    look: tuple[str, str],
-    label: str,
-    *,
-    size: float,
-    alpha: float,
-    edge: bool = False,
+    axes: Any, points: Array, look: tuple[str, str], label: str, *, size: float, **options: Any
 ) -> None:
-    line = {"edgecolors": "#ffffff", "linewidths": 0.4} if edge else {"linewidths": 0}
-    axes.scatter(
-        points[:, 0],
-        points[:, 1],
-        s=size,
-        c=look[0],
-        marker=look[1],
-        alpha=alpha,
-        label=label,
-        rasterized=True,
-        **line,
-    )
+    colour, marker = look
+    line = {"linewidths": 0, "rasterized": True, **options}
+    axes.scatter(*points.T, s=size, c=colour, marker=marker, label=label, **line)
 
 
 def _titled(axes: Any, panel: Panel, text: str, said: str) -> None:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
+from types import FrameType
 from typing import Any
 
 import joblib
@@ -25,7 +29,6 @@ from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Job, Measurement
 from graphkeel.store.provenance import commit
 from graphkeel.store.store import Store
 from graphkeel_paper.tables.costs import RowCosts
-from graphkeel_paper.tables.time_limit import OutOfTime, processor_time
 from graphkeel_paper.tables.workers import (
     Workers,
     begin_worker,
@@ -148,3 +151,33 @@ def run_job(job: Job, row_budget: float | None = None) -> Measurement:
         message = f"{type(error).__name__}: {error}"
         seconds = round(time.perf_counter() - start, 3)
         return Measurement(FAILED, seconds, peak_mb(), {}, message, source)
+
+
+# ---- a limit on the processor time of a block, by a timer of the operating system
+
+
+class OutOfTime(BaseException):
+    """The block has used up its processor time. Not an Exception: what the block itself catches
+    is something else."""
+
+
+@contextmanager
+def processor_time(seconds: float | None) -> Iterator[None]:
+    """End the block by `OutOfTime` once this process has worked on it for so long.
+
+    Where there is no such timer (Windows, threads of a Dask worker) the block takes its time."""
+    main = threading.current_thread() is threading.main_thread()
+    if seconds is None or not main or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)

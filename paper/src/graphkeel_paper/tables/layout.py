@@ -55,20 +55,12 @@ class Layout:
 
 
 def _blocks(plan: Plan, cells: Sequence[Cell]) -> list[Section]:
-    return [
-        Section(
-            block,
-            [
-                ["", *plan.columns],
-                *(_block_line(row) for row in _rows([c for c in cells if c.block == block])),
-            ],
-        )
-        for block in plan.blocks
-    ]
-
-
-def _block_line(row: Sequence[Cell]) -> list[str]:
-    return [row[0].label, *(with_worst(cell) for cell in row)]
+    sections = []
+    for block in plan.blocks:
+        rows = _rows([cell for cell in cells if cell.block == block])
+        lines = [[row[0].label, *map(with_worst, row)] for row in rows]
+        sections.append(Section(block, [["", *plan.columns], *lines]))
+    return sections
 
 
 def with_worst(cell: Cell) -> str:

@@ -1,4 +1,5 @@
-"""A table's JSON file, read again: means, intervals and tests without data or models."""
+"""Every table by its name, and a table's JSON file, read again: means, intervals and tests without
+data or models."""
 
 from __future__ import annotations
 
@@ -8,10 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from graphkeel.core.errors import DataError
+from graphkeel_paper.tables import adapt, examination, ingraph, papers, reach
 from graphkeel_paper.tables.filled import Filled
-from graphkeel_paper.tables.plan import Plan, Row
+from graphkeel_paper.tables.plan import Plan, Row, Table
 from graphkeel_paper.tables.records import RUNS, Record
-from graphkeel_paper.tables.registry import TABLES
+
+_ALL = (
+    papers.TABLE_1,
+    papers.TABLE_3,
+    reach.TABLE,
+    adapt.TABLE,
+    ingraph.TABLE,
+    examination.TABLE,
+)
+TABLES: dict[int | str, Table] = {table.name: table for table in _ALL}
 
 _AGAIN = "Write it again with keel-paper table"
 

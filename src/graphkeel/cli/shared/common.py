@@ -114,13 +114,11 @@ class Parser(argparse.ArgumentParser):
         found, others = super().parse_known_args(args, namespace)
         unknown = [word for word in others if word.startswith("--")]
         if unknown:
+            known = [name for name in self._option_string_actions if name.startswith("--")]
             typed = _shown(unknown[0].split("=")[0])
-            meant = did_you_mean(typed, self._option_strings()) or ""
+            meant = did_you_mean(typed, known) or ""
             self.error(f"there is no option {typed}. {meant}".rstrip())
         return found, others
-
-    def _option_strings(self) -> list[str]:
-        return [name for name in self._option_string_actions if name.startswith("--")]
 
 
 _BELOW = " " * 8
@@ -169,7 +167,7 @@ def add_common(
     parser: argparse.ArgumentParser, *, out_help: str = "write the results into this folder"
 ) -> None:
     parser.add_argument("--seed", type=seed_type, default=0, help="first random seed (default 0)")
-    parser.add_argument("--out", type=path_type, default=None, metavar="DIR", help=out_help)
+    parser.add_argument("--out", type=path_type, metavar="DIR", help=out_help)
     add_json(parser)
 
 
@@ -177,6 +175,20 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object on stdout instead of tables"
     )
+
+
+def add_seeds(parser: argparse.ArgumentParser, words: str, default: int | None = None) -> None:
+    parser.add_argument("--seeds", type=positive_int, default=default, metavar="N", help=words)
+
+
+def add_seed_of_run(parser: argparse.ArgumentParser) -> None:
+    words = "which seed of the run (default: its first)"
+    parser.add_argument("--seed", type=seed_type, help=words)
+
+
+def add_class_names(parser: argparse.ArgumentParser) -> None:
+    words = "names of the classes, a line each"
+    parser.add_argument("--classes", type=path_type, metavar="FILE", help=words)
 
 
 def add_dataset(parser: argparse.ArgumentParser) -> None:
@@ -197,6 +209,15 @@ def emit_json(payload: dict[str, Any]) -> None:
     reader."""
     json.dump(payload, sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
+
+
+def emit(args: argparse.Namespace, payload: dict[str, Any], show: Callable[[], None]) -> int:
+    """The result as it was asked for, as JSON or for people; the exit code of what is done."""
+    if args.json:
+        emit_json(payload)
+    else:
+        show()
+    return EXIT_DONE
 
 
 def emit_lines(lines: Iterable[str]) -> None:
@@ -225,7 +246,7 @@ def verbatim(text: str) -> str:
 
 
 def make_out_dir(path: Path) -> Path:
-    """Create the output folder, with a message of ours rather than a traceback when that fails."""
+    """Create the output folder before any work; a sentence of ours where that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

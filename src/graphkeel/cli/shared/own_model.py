@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import path_type
+from graphkeel.cli.shared.common import add_dataset, path_type
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.text import printable
 
@@ -20,21 +20,23 @@ OWN = "own"
 DRAWN = "biased"  # the split that is drawn where nothing else is said
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """--model."""
+    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
+
+
 def add_own_model(parser: argparse.ArgumentParser) -> None:
     """--weights and --factory."""
-    parser.add_argument(
-        "--weights",
-        type=path_type,
-        default=None,
-        metavar="FILE",
-        help="a model of your own: its weights, as safetensors or torch.save(state_dict)",
-    )
-    parser.add_argument(
-        "--factory",
-        default=None,
-        metavar="MODULE:FUNCTION",
-        help="the function that builds it: called with n_features and n_classes if it takes them",
-    )
+    weights = "a model of your own: its weights, as safetensors or torch.save(state_dict)"
+    parser.add_argument("--weights", type=path_type, metavar="FILE", help=weights)
+    factory = "the function that builds it: called with n_features and n_classes if it takes them"
+    parser.add_argument("--factory", metavar="MODULE:FUNCTION", help=factory)
+
+
+def add_features(parser: argparse.ArgumentParser) -> None:
+    """--features."""
+    words = "auto, raw, rownorm, pca or pca-raw (default auto)"
+    parser.add_argument("--features", default="auto", help=words)
 
 
 def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -55,12 +57,21 @@ def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     return OWN, {"weights": str(args.weights), "factory": args.factory, "sha256": sha256}
 
 
+def add_spec(parser: argparse.ArgumentParser) -> None:
+    """The options of one method, ours, on one dataset: what `chosen_spec` reads."""
+    add_dataset(parser)
+    add_model(parser)
+    add_split(parser)
+    add_features(parser)
+    add_class_weight(parser)
+    add_own_model(parser)
+
+
 def add_class_weight(parser: argparse.ArgumentParser) -> None:
     """--class-weight."""
     parser.add_argument(
         "--class-weight",
         choices=("balanced",),
-        default=None,
         help="of auto: every class has the same weight, however large (default: every node does)",
     )
 
@@ -101,7 +112,6 @@ def add_split(parser: argparse.ArgumentParser) -> None:
     """--split."""
     parser.add_argument(
         "--split",
-        default=None,
         help="biased, random or public: the graph's own masks (default biased; with --weights "
         "public, where the graph has masks)",
     )

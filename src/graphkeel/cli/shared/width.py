@@ -4,10 +4,11 @@ groups. Numbers and words are never cut."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import groupby
 
 _GUTTER = 2  # blanks between two columns
@@ -41,12 +42,11 @@ def _block(lines: list[str], width: int) -> list[str]:
     columns = _columns(lines)
     if len(lines) > 1 and len(columns) > 1:
         return _in_groups(lines, columns, width)
-    return [part for line in lines for part in _paragraph(line, width)]
-
-
-def _paragraph(line: str, width: int) -> list[str]:
-    indent = " " * (len(line) - len(line.lstrip()))
-    return filled(line.strip(), width, indent, indent) or [line]
+    parts = []
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()))
+        parts += filled(line.strip(), width, indent, indent) or [line]
+    return parts
 
 
 def filled(text: str, width: int, first: str = "", then: str = "") -> list[str]:
@@ -63,25 +63,9 @@ def filled(text: str, width: int, first: str = "", then: str = "") -> list[str]:
 
 def _columns(lines: list[str]) -> list[tuple[int, int]]:
     """(start, end) of every column: between them, all lines have at least two blanks."""
-    width = max(map(len, lines))
-    padded = [line.ljust(width) for line in lines]
-    is_blank = [all(line[i] == " " for line in padded) for i in range(width)]
-    bounds = []
-    start = 0
-    for blank, run in _runs(is_blank):
-        if blank and run[1] - run[0] >= _GUTTER:
-            if run[0] > start:
-                bounds.append((start, run[0]))
-            start = run[1]
-    if start < width:
-        bounds.append((start, width))
-    return bounds
-
-
-def _runs(values: list[bool]) -> Iterator[tuple[bool, tuple[int, int]]]:
-    for value, members in groupby(range(len(values)), key=values.__getitem__):
-        places = list(members)
-        yield value, (places[0], places[-1] + 1)
+    padded = [line.ljust(max(map(len, lines))) for line in lines]
+    used = "".join(" " if set(letters) == {" "} else "x" for letters in zip(*padded, strict=True))
+    return [found.span() for found in re.finditer("(?:^ )?x+(?: x+)*", used)]
 
 
 def _in_groups(lines: list[str], columns: list[tuple[int, int]], width: int) -> list[str]:

@@ -15,8 +15,8 @@ from graphkeel.control import LQR, MFAC, PID, Deadbeat, NeuralController, Regula
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
 from graphkeel.models.head import extract_head
-from graphkeel.runs.method import MethodResult
-from graphkeel_paper.baselines.rival import Baseline, Given, drawn_class
+from graphkeel.runs.method import CheckedMethod, Given, MethodResult
+from graphkeel_paper.baselines.rival import drawn_class
 
 CLASSICAL: dict[str, Any] = {  # each is a `Controller`
     "deadbeat": Deadbeat(),
@@ -32,14 +32,13 @@ CONTROLLERS = (*NEURAL, *CLASSICAL)
 
 
 @dataclass(frozen=True)
-class ControllerMethod(Baseline):
+class ControllerMethod(CheckedMethod):
     """Replace the labelled nodes of one class (or of `all`) by the anchor that a controller finds
     for C(h*) = e_c."""
 
     needs_labels = True
     controller: str = "deadbeat"
     classes: str = "one"
-    retrains: bool = False
 
     def __post_init__(self) -> None:
         check_name("the controller", self.controller, CONTROLLERS)

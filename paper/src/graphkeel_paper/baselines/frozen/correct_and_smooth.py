@@ -17,7 +17,8 @@ from torch import Tensor
 
 from graphkeel.graph.labels import Labels, known_labels
 from graphkeel.graph.propagate import neighbours
-from graphkeel_paper.baselines.rival import Candidate, Given, Rival, clamped, scored
+from graphkeel.runs.method import Given
+from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, scored
 
 
 class Setting(NamedTuple):

@@ -20,8 +20,8 @@ from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.reconstruct.correction import replace
-from graphkeel.runs.method import MethodResult
-from graphkeel_paper.baselines.rival import Baseline, Given, drawn_class
+from graphkeel.runs.method import CheckedMethod, Given, MethodResult
+from graphkeel_paper.baselines.rival import drawn_class
 from graphkeel_paper.baselines.training import as_split, descend, seeded, unit_scale
 
 
@@ -31,21 +31,18 @@ class FrgnnConfig:
 
     outputs: Literal["softmax", "logits"] = "softmax"  # what g is fed
     pairs: Literal["all", "labelled"] = "all"  # which nodes it learns from; neither needs a label
-    classes: Literal["one", "all"] = "one"  # the paper's starred rows; FRGNN itself replaces all
     hidden: int = 64
     lr: float = 0.01
     epochs: int = 500
 
 
-CONFIG = FrgnnConfig
-
-
 @dataclass(frozen=True)
-class FRGNN(Baseline):
+class FRGNN(CheckedMethod):
     """Replace labelled nodes by g(e_c).
 
     Args:
         name: of the row.
+        classes: "one" for the paper's starred rows; FRGNN itself replaces "all".
         base: "given" works on the frozen model; "gcn" first trains and freezes a GCN, for the
             paper's FRGNN_GCN row.
         config: how g is trained.
@@ -54,6 +51,7 @@ class FRGNN(Baseline):
     needs_labels = True
     name: str = "frgnn"
     base: Literal["given", "gcn"] = "given"
+    classes: Literal["one", "all"] = "one"
     config: FrgnnConfig = field(default_factory=FrgnnConfig)
 
     @property
@@ -67,11 +65,12 @@ class FRGNN(Baseline):
             frozen = FrozenModel(train_model("gcn", task, seed=seed), n_classes=task.n_classes)
         embeddings = representatives(frozen, task, labelled, self.config, seed)
         labels = Labels(labelled, task.y[labelled], task.n_classes)
-        only = drawn_class(task, labelled, seed) if self.config.classes == "one" else None
+        only = drawn_class(task, labelled, seed) if self.classes == "one" else None
         features = replace(task.x, labels, embeddings, only)
         scores = frozen.logits(features, task.edge_index)
         decision = {
             "class": only,
+            "classes": self.classes,
             **asdict(self.config),
             **_distance(frozen, task, embeddings, only),
         }

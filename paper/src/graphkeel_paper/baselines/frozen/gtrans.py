@@ -22,9 +22,9 @@ from torch_geometric.nn import MessagePassing, SGConv
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import SGC
-from graphkeel.runs.method import MethodResult
+from graphkeel.runs.method import Given, MethodResult
 from graphkeel_paper.baselines.frozen.embeddings import seen_inputs
-from graphkeel_paper.baselines.rival import Candidate, Given, Rival
+from graphkeel_paper.baselines.rival import Candidate, Rival
 from graphkeel_paper.baselines.training import descend, seeded
 
 
@@ -48,14 +48,10 @@ class GTransConfig:
         return max(1, self.epochs // (self.feature_steps + self.edge_steps))
 
 
-CONFIG = GTransConfig
-
-
 @dataclass(frozen=True)
 class GTrans(Rival):
     name: str = "gtrans"
     config: GTransConfig = field(default_factory=GTransConfig)
-    retrains: bool = False
     uses_labels: bool = False
 
     def candidates(self, given: Given) -> Iterator[Candidate]:

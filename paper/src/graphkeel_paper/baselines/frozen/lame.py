@@ -18,8 +18,9 @@ from sklearn.neighbors import kneighbors_graph
 from torch import Tensor
 
 from graphkeel.graph.propagate.propagator import Propagator
+from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
-from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
 _Affinity = Callable[[Tensor], Tensor]
 Kernel = Callable[[Tensor], Tensor]

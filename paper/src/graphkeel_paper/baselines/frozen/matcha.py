@@ -20,10 +20,11 @@ from torch_geometric.nn import SGConv
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.frozen.embeddings import Embedding
 from graphkeel_paper.baselines.frozen.lame import neighbour_affinity, pulled_together
 from graphkeel_paper.baselines.frozen.t3a import template_scores
-from graphkeel_paper.baselines.rival import Candidate, Given, Rival, left_alone, scored
+from graphkeel_paper.baselines.rival import Candidate, Rival, left_alone, scored
 from graphkeel_paper.baselines.training import descend
 
 Assign = Callable[[Embedding], Tensor]

@@ -19,8 +19,8 @@ from torch import Tensor
 from graphkeel.graph.labels import Labels
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import replace
-from graphkeel.runs.method import MethodResult
-from graphkeel_paper.baselines.rival import Baseline, Given, drawn_class, percent_right
+from graphkeel.runs.method import CheckedMethod, Given, MethodResult
+from graphkeel_paper.baselines.rival import drawn_class, percent_right
 
 
 class _Try(NamedTuple):
@@ -31,7 +31,7 @@ class _Try(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PaperReading(Baseline):
+class PaperReading(CheckedMethod):
     """One class replaced by its anchor.
 
     Args:
@@ -46,7 +46,6 @@ class PaperReading(Baseline):
     strengths: tuple[float, ...] = (1.0,)
     pick_class: bool = False
     with_validation: bool = False
-    retrains: bool = False
 
     def _fit_predict(self, given: Given) -> MethodResult:
         tried = list(self._tries(given))

@@ -9,7 +9,8 @@ import torch
 
 from graphkeel.graph.labels import known_labels
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel_paper.baselines.rival import Candidate, Given, Rival, clamped, left_alone, scored
+from graphkeel.runs.method import Given
+from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, left_alone, scored
 
 
 @dataclass(frozen=True)

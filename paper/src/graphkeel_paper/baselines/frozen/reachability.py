@@ -17,10 +17,9 @@ from torch import Tensor
 
 from graphkeel.core.errors import DataError
 from graphkeel.graph import UNLABELLED, GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.context import Context
-from graphkeel.runs.method import MethodResult
-from graphkeel_paper.baselines.rival import Baseline, Given, drawn_class, percent_right
+from graphkeel.runs.method import CheckedMethod, Given, MethodResult
+from graphkeel_paper.baselines.rival import drawn_class, percent_right
 
 if TYPE_CHECKING:
     from graphkeel_paper.specs import InformedSpec
@@ -29,13 +28,12 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class AfterHops(Baseline):
+class AfterHops(CheckedMethod):
     """Eq. 4 literally: h* takes the place of a row of g(X, A), after the hops, so that no other
     node sees it."""
 
     needs_labels = True
     name: str
-    retrains: bool = False
 
     def _fit_predict(self, given: Given) -> MethodResult:
         task = given.task
@@ -51,39 +49,26 @@ class AfterHops(Baseline):
 
 
 @dataclass
-class Informed:
+class Informed(CheckedMethod):
     """A reading with the test nodes and labels that are erased before any method is called."""
 
-    reading: Baseline
+    name: str
+    reading: CheckedMethod
     spec: InformedSpec
-    retrains: bool = False
-    name: str = ""
 
-    def __post_init__(self) -> None:
-        self.name = self.reading.name
-
-    def fit_predict(
-        self,
-        frozen: FrozenModel,
-        task: GraphTask,
-        labelled: Tensor,
-        validation: Tensor,
-        seed: int = 0,
-    ) -> MethodResult:
-        """Class scores of every node."""
-        known = self.spec.task(seed)
-        whole = replace(task, y=known.y, test_mask=known.test_mask)
-        return self.reading.fit_predict(frozen, whole, labelled, validation, seed)
+    def _fit_predict(self, given: Given) -> MethodResult:
+        known = self.spec.task(given.seed)
+        whole = replace(given.task, y=known.y, test_mask=known.test_mask)
+        return self.reading.fit_predict(*given._replace(task=whole))
 
 
 @dataclass(frozen=True)
-class Leak(Baseline):
+class Leak(CheckedMethod):
     """The features of a class's test nodes are replaced as well, by their true label, with
     C(h*) = e_c."""
 
     needs_labels = True
     name: str = "leak"
-    retrains: bool = False
 
     def _fit_predict(self, given: Given) -> MethodResult:
         task = given.task
@@ -110,7 +95,7 @@ class SearchSettings:
 
 
 @dataclass(frozen=True)
-class BestOnTest(Baseline):
+class BestOnTest(CheckedMethod):
     """The h with most test nodes right: what no h of the class can be above, as far as the search
     finds it.
 
@@ -122,7 +107,6 @@ class BestOnTest(Baseline):
     name: str
     every_class: bool = False
     settings: SearchSettings = field(default_factory=SearchSettings)
-    retrains: bool = False
 
     def _fit_predict(self, given: Given) -> MethodResult:
         task = given.task
@@ -254,7 +238,7 @@ def _most_covered(low: Array, high: Array) -> tuple[float, int]:
     return float(points[widest]), int(count.max())
 
 
-READINGS: dict[str, Baseline] = {
+READINGS: dict[str, CheckedMethod] = {
     "leak": Leak(),
     "best-on-test": BestOnTest("best-on-test"),
     "best-class-on-test": BestOnTest("best-class-on-test", every_class=True),

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.frozen.embeddings import Embedding, classified_embedding
-from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
+from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.frozen.gtrans import dissimilarity
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
-from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 from graphkeel_paper.baselines.training import descend, seeded
 
 

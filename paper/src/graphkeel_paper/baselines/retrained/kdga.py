@@ -15,10 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphkeel.runs.method import MethodResult
+from graphkeel.runs.method import CheckedMethod, Given, MethodResult
 from graphkeel_paper.baselines.retrained.kdga_tiles import SampledGraph, Tiles, edge_loss
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.rival import Baseline, Given
 from graphkeel_paper.baselines.training import (
     BestOnValidation,
     descend,
@@ -50,7 +49,6 @@ class KDGAConfig:
     patience: int = 200
 
 
-CONFIG = KDGAConfig
 _CORA = KDGAConfig()
 PRESETS = {
     "cora": _CORA,
@@ -70,7 +68,7 @@ PRESETS = {
 
 
 @dataclass(frozen=True)
-class KDGA(Baseline):
+class KDGA(CheckedMethod):
     """config None: the preset of the task's name, else Cora's."""
 
     needs_labels = True

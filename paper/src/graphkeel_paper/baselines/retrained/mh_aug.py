@@ -17,9 +17,8 @@ import torch.nn.functional as F
 from scipy.special import betaln, ndtr, ndtri
 from torch import Tensor, nn
 
-from graphkeel.runs.method import MethodResult
+from graphkeel.runs.method import CheckedMethod, Given, MethodResult
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.rival import Baseline, Given
 from graphkeel_paper.baselines.training import (
     BestOnValidation,
     descend,
@@ -54,9 +53,6 @@ class MHAugConfig:
     multiplicity_nodes: float = 0.0
     consistency: float = 2.0  # weight of the KL term
     entropy: float = 0.2  # weight of the entropy term
-
-
-CONFIG = MHAugConfig
 
 
 @dataclass(frozen=True)
@@ -199,7 +195,7 @@ class _Gcn(nn.Module):
 
 
 @dataclass(frozen=True)
-class MHAug(Baseline):
+class MHAug(CheckedMethod):
     needs_labels = True
     name: str = "mh-aug"
     config: MHAugConfig = field(default_factory=MHAugConfig)

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 
 from graphkeel.models import RECIPES, TrainingConfig
 from graphkeel.models.networks import SGC, scores_of
-from graphkeel.models.training import train
+from graphkeel.models.zoo import train
+from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.retrained.copies import fresh_copy, module_of
-from graphkeel_paper.baselines.rival import Candidate, Given, Rival, left_alone, scored
+from graphkeel_paper.baselines.rival import Candidate, Rival, left_alone, scored
 from graphkeel_paper.baselines.training import as_split, seeded
 
 

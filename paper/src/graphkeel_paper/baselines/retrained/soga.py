@@ -18,8 +18,9 @@ from torch import Tensor
 
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate import neighbours
+from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
-from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 from graphkeel_paper.baselines.training import descend
 
 

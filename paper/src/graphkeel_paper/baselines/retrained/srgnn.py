@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
-from graphkeel.runs.method import MethodResult
+from graphkeel.runs.method import CheckedMethod, Given, MethodResult
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.rival import Baseline, Given, percent_right
+from graphkeel_paper.baselines.rival import percent_right
 from graphkeel_paper.baselines.training import descend, dropout, seeded, unit_scale
 
 Array = NDArray[np.float64]
@@ -42,11 +42,8 @@ class SRGNNConfig:
     least_weight: float = 0.2
 
 
-CONFIG = SRGNNConfig
-
-
 @dataclass(frozen=True)
-class SRGNN(Baseline):
+class SRGNN(CheckedMethod):
     needs_labels = True
     name: str = "srgnn"
     config: SRGNNConfig = field(default_factory=SRGNNConfig)

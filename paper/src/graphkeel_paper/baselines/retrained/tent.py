@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass, field
 import torch
 from torch import nn
 
-from graphkeel.runs.method import MethodResult
+from graphkeel.runs.method import CheckedMethod, Given, MethodResult
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
-from graphkeel_paper.baselines.rival import Baseline, Given
 from graphkeel_paper.baselines.training import descend, entropy
 
 
@@ -27,11 +26,8 @@ class TentConfig:
     steps: int = 1
 
 
-CONFIG = TentConfig
-
-
 @dataclass(frozen=True)
-class Tent(Baseline):
+class Tent(CheckedMethod):
     name: str = "tent"
     config: TentConfig = field(default_factory=TentConfig)
     retrains: bool = True  # a copy's batch norms, no more

@@ -17,8 +17,9 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
+from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 from graphkeel_paper.baselines.training import dropout, seeded, unit_scale
 
 

@@ -1,27 +1,44 @@
-"""Tensors and JSON values that belong together, in a folder: safetensors beside JSON, nothing
-pickled.
+"""Tensors on disk, whole or not there, and JSON values that belong to them in a folder: safetensors
+beside JSON, nothing pickled.
 
 The JSON file is the one that counts: it holds the checksum of its tensors, which is also in their
 file's name. A save that is killed at any moment leaves the old pair or the new one."""
 
 from __future__ import annotations
 
+import errno
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from graphkeel.core.digests import file_sha256
 from graphkeel.core.errors import DataError
-from graphkeel.core.files import cannot_write, locked, write_text
-from graphkeel.core.tensor_files import save_tensors
+from graphkeel.core.files import cannot_write, locked, replacing, write_text
 
 Contents = tuple[dict[str, Tensor], dict[str, Any]]
+
+
+def save_tensors(
+    path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None
+) -> None:
+    """Write a safetensors file; a full disk or a read-only folder is a `StorageError`, and the old
+    file stays."""
+    with replacing(path) as temporary:
+        try:
+            save_file(
+                {name: tensor.detach().contiguous() for name, tensor in tensors.items()},
+                temporary,
+                metadata,
+            )
+        except SafetensorError as error:  # its name for whatever the disk refuses
+            raise OSError(errno.EIO, str(error)) from error
 
 
 @dataclass(frozen=True)
