@@ -502,3 +502,8 @@ case(
     ACCEPTED,
     lambda: kinked(0.0, 2.0**-6, rho=0.75, delta=0.0625),
 )
+case(
+    "a residual that ends three eighths out of the hole",
+    ACCEPTED,
+    lambda: kinked(0.0, 0.75 * 2.0**-6, rho=0.75, delta=0.0625),
+)

@@ -19,7 +19,7 @@ from .problem import Loop, Problem
 from .reading import Rejected, array, items, mapping, number
 from .relaxation import Box, Leaf, Relaxation, Signs, View, rounded
 
-HOLE, DEFAULT, STORED, LEVEL = -1, -2, -3, -4
+HOLE, STORED, LEVEL = -1, -3, -4  # −2: default slopes
 Part = tuple[Box, Signs, Levels]
 _HEADER = {"version", "kind", "condition"}
 _TREE = {"row", "lower", "upper", "axis", "cut", "slopes"}
