@@ -349,3 +349,26 @@ def below_unit_cut(limit: float) -> Any:
 
 case("property, below a unit cut", ACCEPTED, below_unit_cut(0.75 + TINY))
 case("property, below a unit cut, touching", SHOW, below_unit_cut(0.75))
+
+
+# ---- a leaf that the view of the whole box, where the first units are known, bounds by −3.69, and
+# its own box by −4: bounds do not always fall with the box
+
+WAVES = [
+    block([0.0, 0.0, -0.5], (0, [[1.5], [-0.5], [-2.0]]), relu=True),
+    block(
+        [-1.5, -1.0, -1.5], (1, [[1.5, 2.0, 1.0], [-2.0, 1.5, -0.5], [0.5, -2.0, -2.0]]), relu=True
+    ),
+    block([-0.5, 2.0], (2, [[1.0, -1.0, -2.0], [1.0, 0.5, 1.0]]), relu=True),
+    block([0.0], (3, [[-2.0, -2.0]])),
+]
+WAVE_CUTS = (-63 / 64, 35 / 64, 0.625, 0.6875, 0.75, 0.8125, 0.875)
+
+
+def waves(limit: float) -> Any:
+    tree = leaves([0, -2] * 7 + [-2], [[1]] * 8, WAVE_CUTS, relus=8)
+    return lambda: proof(1, WAVES, asked(ENDS, [[0.0, 1.0]], [limit], tree))
+
+
+case("property, a leaf that is bounded better alone", ACCEPTED, waves(3.875))
+case("property, a leaf bounded alone that touches", SHOW, waves(4.0))
