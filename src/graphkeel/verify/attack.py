@@ -10,7 +10,6 @@ network are ≥ 0, and states that violate a loop's condition (engines/falsify.p
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
@@ -31,37 +30,45 @@ class Part(NamedTuple):
     ends: Array
 
 
-class Attack(ABC):
-    """The search in one set, from seeded inputs; it also confirms what others point to."""
+class Attack:
+    """The search in one set, from seeded inputs; it also confirms what others point to. Its domain
+    is a box, unless a class says otherwise."""
 
     every: ClassVar[bool]  # whether a member has all outputs ≥ 0, or one of them
 
-    def __init__(self, network: BlockNetwork, settings: AttackSettings) -> None:
+    def __init__(
+        self, network: BlockNetwork, lower: Array, upper: Array, settings: AttackSettings
+    ) -> None:
         self.network = network
+        self.lower = lower
+        self.upper = upper
         self.settings = settings
         self.climbs = settings.confirming_climbs  # that are left
         self.seed = 0
         self.searched = False
 
-    @abstractmethod
-    def starts(self, rng: np.random.Generator, count: int) -> Array:
-        """Inputs of the domain to begin from."""
-
-    @abstractmethod
-    def project(self, points: Array) -> Array:
-        """Points moved into the domain, as far as its box allows."""
-
-    @abstractmethod
-    def step(self, points: Array, done: int, steps: int) -> Array:
-        """How far each point moves along every axis after so many of the steps."""
-
-    @abstractmethod
-    def part_around(self, point: Array) -> Part:
-        """A convex part of the domain with the point."""
-
-    @abstractmethod
     def holds_at(self, point: Array) -> bool:
         """Whether a point is a member, in exact arithmetic."""
+        raise NotImplementedError
+
+    def starts(self, rng: np.random.Generator, count: int) -> Array:
+        """Inputs of the domain to begin from: the middle of the box, and random ones."""
+        points = rng.uniform(self.lower, self.upper, (count, len(self.lower)))
+        points[0] = 0.5 * self.lower + 0.5 * self.upper
+        return self.project(points)
+
+    def project(self, points: Array) -> Array:
+        """Points moved into the domain, as far as its box allows."""
+        return np.asarray(np.clip(points, self.lower, self.upper))
+
+    def step(self, points: Array, done: int, steps: int) -> Array:
+        """How far each point moves along every axis after so many of the steps: a share of the
+        box's widths, which falls by a quarter every time."""
+        return np.asarray(0.25 * 0.75**done * (self.upper - self.lower))
+
+    def part_around(self, point: Array) -> Part:
+        """A convex part of the domain with the point."""
+        return Part(self.lower, self.upper, np.zeros((0, len(point))), np.zeros(0))
 
     def rank(self, points: Array) -> list[Array]:
         """Those that a climb may begin from, best first."""

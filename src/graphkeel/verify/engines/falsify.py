@@ -22,7 +22,7 @@ class ConditionAttack(Attack):
     every = False
 
     def __init__(self, problem: Problem, condition: str) -> None:
-        super().__init__(_rows(problem, condition), FALSIFY)
+        super().__init__(_rows(problem, condition), problem.lower, problem.upper, FALSIFY)
         self.problem = problem
         self.condition = condition
 
@@ -49,7 +49,7 @@ class ConditionAttack(Attack):
         """Into the box and into what the condition is about: out of the hole, or to where the class
         has its margin."""
         problem = self.problem
-        points = np.clip(points, problem.lower, problem.upper)
+        points = super().project(points)
         if self.condition == "region":
             return _project_onto_region(problem, points)
         if self.condition not in _OUTSIDE_HOLE:
@@ -62,7 +62,7 @@ class ConditionAttack(Attack):
         with np.errstate(divide="ignore", invalid="ignore"):
             stretch = np.where(size > 0.0, problem.hole_radius * (1.0 + 1e-12) / size, 1.0)
         pushed = problem.equilibrium + offset * np.maximum(stretch, 1.0)
-        return np.asarray(np.clip(pushed, problem.lower, problem.upper))
+        return super().project(pushed)
 
     def margins(self, points: Array) -> Array:
         """The violation; none where the condition says nothing."""
@@ -93,14 +93,16 @@ class ConditionAttack(Attack):
 
     def part_around(self, point: Array) -> Part:
         """The side of the hole where the point is, or the region."""
-        problem, n = self.problem, self.problem.n
-        lower, upper = problem.lower.copy(), problem.upper.copy()
         if self.condition == "region":
-            rows = _margins(problem)
-            return Part(lower, upper, -rows, np.full(len(rows), -region_of(problem).margin))
-        if self.condition in _OUTSIDE_HOLE:
-            _restrict_to_side(problem, point, lower, upper)
-        return Part(lower, upper, np.zeros((0, n)), np.zeros(0))
+            rows = _margins(self.problem)
+            ends = np.full(len(rows), -region_of(self.problem).margin)
+            return Part(self.lower, self.upper, -rows, ends)
+        part = super().part_around(point)
+        if self.condition not in _OUTSIDE_HOLE:
+            return part
+        lower, upper = self.lower.copy(), self.upper.copy()
+        _restrict_to_side(self.problem, point, lower, upper)
+        return part._replace(lower=lower, upper=upper)
 
     def _top_of_cell(self, point: Array) -> Array | None:
         """The solver's tolerance may leave the region."""
