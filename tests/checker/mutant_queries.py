@@ -80,6 +80,7 @@ COSTS = ("plane", "slices of V", "couplings", "unit cuts", "graph, two layers", 
 COSTS += ("graph, features between controller and model", "multipliers of 4,000 digits")
 COSTS += tuple(f"property by lot {number}, just" for number in range(8))
 COSTS += ("property, a tent", "property, a ReLU beside an affine block")
+COSTS += ("property, below a unit cut",)
 COSTS += (
     "property, only inputs",
     "sublevel, both conditions",

@@ -332,3 +332,43 @@ def values(blocks: list[Json], x: list[Fraction], decoded: Callable[[Json], list
                 )
         known.append([max(v, Fraction(0)) for v in total] if one["relu"] else total)
     return known[-1]
+
+
+# ---- unit cuts: relu(relu(x) − 1/4) ≤ 3/4 on [−1, 1], cut at the first unit, then into eighths
+
+LATE_RAMP = [*RAMP, block([-0.25], (1, [[1.0]]), relu=True)]
+EIGHTHS = [0, 0, 0, -2, -2, 0, -2, -2, 0, 0, -2, -2, 0, -2, -2]
+AT_EIGHTHS = (0.0, -0.5, -0.75, -0.25, 0.5, 0.25, 0.75)
+
+
+def below_unit_cut(limit: float) -> Any:
+    """Where the first unit is off the second one is, too, on the whole box: leaves share that."""
+    tree = leaves([1, *EIGHTHS, *EIGHTHS], [[1, 0]] * 16, AT_EIGHTHS * 2, relus=2)
+    return lambda: proof(1, LATE_RAMP, asked(ENDS, [[0.0, 1.0]], [-limit], tree))
+
+
+case("property, below a unit cut", ACCEPTED, below_unit_cut(0.75 + TINY))
+case("property, below a unit cut, touching", SHOW, below_unit_cut(0.75))
+
+
+# ---- a leaf that the view of the whole box, where the first units are known, bounds by −3.69, and
+# its own box by −4: bounds do not always fall with the box
+
+WAVES = [
+    block([0.0, 0.0, -0.5], (0, [[1.5], [-0.5], [-2.0]]), relu=True),
+    block(
+        [-1.5, -1.0, -1.5], (1, [[1.5, 2.0, 1.0], [-2.0, 1.5, -0.5], [0.5, -2.0, -2.0]]), relu=True
+    ),
+    block([-0.5, 2.0], (2, [[1.0, -1.0, -2.0], [1.0, 0.5, 1.0]]), relu=True),
+    block([0.0], (3, [[-2.0, -2.0]])),
+]
+WAVE_CUTS = (-63 / 64, 35 / 64, 0.625, 0.6875, 0.75, 0.8125, 0.875)
+
+
+def waves(limit: float) -> Any:
+    tree = leaves([0, -2] * 7 + [-2], [[1]] * 8, WAVE_CUTS, relus=8)
+    return lambda: proof(1, WAVES, asked(ENDS, [[0.0, 1.0]], [limit], tree))
+
+
+case("property, a leaf that is bounded better alone", ACCEPTED, waves(3.875))
+case("property, a leaf bounded alone that touches", SHOW, waves(4.0))

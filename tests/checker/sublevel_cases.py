@@ -180,6 +180,73 @@ case(
 )
 
 
+# ---- in the plane: slabs around the hole, those of axis 1 between those of axis 0
+
+CROSS = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
+WIDE_SLABS = [(0.25, -1.0, 1.0, 1.0), (-1.0, -1.0, -0.25, 1.0)]
+BETWEEN = [(-0.25, 0.25, 0.25, 1.0), (-0.25, -1.0, 0.25, -0.25)]
+Slab = tuple[float, float, float, float]
+
+
+def plane(slabs: list[Slab], **changes: Any) -> Any:
+    """F(y) = y/2 and V(y) = |y₁| + |y₂| on [−1, 1]², a hole of 1/4, one tree a slab: cut at 0 along
+    the axis that it spreads over, V(F) − V = −V/2 there."""
+    content = loop(
+        F=network(([[0.5, 0.0], [0.0, 0.5]], [0.0, 0.0])),
+        V=network((CROSS, [0.0] * 4), ([[1.0] * 4], [0.0])),
+        lower=array([-1.0, -1.0]),
+        upper=array([1.0, 1.0]),
+        equilibrium=array([0.0, 0.0]),
+        level=8.0,
+        inner_radius=0.25,
+    )
+    return lambda: proof(content | changes, falls=[_slab(*ends) for ends in slabs])
+
+
+def _slab(left: float, low: float, right: float, high: float) -> Json:
+    axis = 0 if left < 0.0 < right else 1
+    tree = leaves([axis, -2, -2], [[0, 1]] * 2, (0.0,), relus=8)
+    return {"lower": array([left, low]), "upper": array([right, high]), "tree": tree}
+
+
+def moved(slabs: list[Slab], place: int, end: int, by: float) -> list[Slab]:
+    """The slabs, one end of one of them moved."""
+    ends = list(slabs[place])
+    ends[end] += by
+    return [*slabs[:place], (ends[0], ends[1], ends[2], ends[3]), *slabs[place + 1 :]]
+
+
+SLABS = WIDE_SLABS + BETWEEN
+BOXES = [*WIDE_SLABS, (-1.0, 0.25, 1.0, 1.0), (-1.0, -1.0, 1.0, -0.25)]
+case("slabs, around the hole", ACCEPTED, plane(SLABS))
+case("slabs, as wide as the box", ACCEPTED, plane(BOXES))
+NARROW = [(0.25, -0.25, 1.0, 0.25), (-1.0, -0.25, -0.25, 0.25), *BETWEEN]
+case("slabs, none in the corners", ROOT, plane(NARROW))
+TURNED = [(0.25, -0.25, 1.0, 0.25), (-1.0, -0.25, -0.25, 0.25), *BOXES[2:]]
+case("slabs, axis 0 between those of axis 1", ROOT, plane(TURNED))
+case("slabs, in another order", ROOT, plane([*BETWEEN, *WIDE_SLABS]))
+case("slabs, one of them twice", ROOT, plane([SLABS[0], SLABS[0], *BETWEEN]))
+for place in range(4):
+    left_out = [*SLABS[:place], *SLABS[place + 1 :]]
+    case(f"slabs, without number {place}", "rejected: needs a list of 4", plane(left_out))
+    for end in range(4):
+        inward = TINY if end < 2 else -TINY
+        case(f"slabs, a gap at {place}, {end}", ROOT, plane(moved(SLABS, place, end, inward)))
+        wider = plane(moved(SLABS, place, end, -inward))
+        case(f"slabs, an overlap at {place}, {end}", ACCEPTED, wider)
+# a hole beside the box: its one part is the box
+BESIDE = {"lower": array([0.5, -1.0])}
+case("slabs, a hole beside the box", ACCEPTED, plane([(0.5, -1.0, 1.0, 1.0)], **BESIDE))
+case("slabs, more than there are", "rejected: needs a list of 1", plane(SLABS, **BESIDE))
+case("slabs, a gap beside the hole", ROOT, plane([(0.5, -1.0, 1.0, 0.5)], **BESIDE))
+HALF = {"lower": array([-1.0, 2.0])}
+case("slabs, half a box of nothing", "unreadable: the box is empty", plane(SLABS, **HALF))
+OFF = {"equilibrium": array([0.0, TINY])}
+case("slabs, a hole that was moved", ROOT, plane(SLABS, **OFF))
+case("slabs, a smaller hole", ROOT, plane(SLABS, inner_radius=0.25 - TINY))
+case("slabs, a larger hole", ROOT, plane(SLABS, inner_radius=0.25 + TINY))
+
+
 # ---- what is no such proof
 
 case(

@@ -28,6 +28,7 @@ from graphkeel.verify.boxes.question import row_question
 from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.branch.engine import NOT_STORED
 from graphkeel.verify.conditions import rows_of
+from graphkeel.verify.engines.falsify import ConditionAttack
 from graphkeel.verify.gauge import simplex
 from graphkeel.verify.rational import violates
 from graphkeel.verify.search import Outcome, Search
@@ -183,8 +184,8 @@ def test_boxes_alone_decide_what_can_be_decided(
 ) -> None:
     """Refutations mostly come from gradients; without these, the boxes must reach the same
     verdicts."""
-    for name in ("quick_violation", "find_violation"):
-        monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_, **__: None)
+    for name in ("quick", "search_from"):
+        monkeypatch.setattr(ConditionAttack, name, lambda *_: None)
     test_branch_decides_what_can_be_decided(known)
 
 
@@ -235,8 +236,8 @@ class Endless:
         monkeypatch.setattr(Search, "run", lambda search: self.run(search))
         monkeypatch.setattr(Search, "resume", lambda search, deadline, last: self.until(deadline))
         monkeypatch.setattr(Budget, "now", lambda budget: self.seconds)
-        for name in ("quick_violation", "find_violation"):
-            monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_, **__: None)
+        for name in ("quick", "search_from"):
+            monkeypatch.setattr(ConditionAttack, name, lambda *_: None)
 
     def run(self, search: Search) -> Outcome:
         return self.until(search.deadline) if self.names(search.kernel.name) else self.real(search)
@@ -272,11 +273,11 @@ def test_what_one_sample_of_states_misses_another_finds(monkeypatch: pytest.Monk
     endless = Endless(monkeypatch, lambda name: True)
     seeds = []
 
-    def find(problem: Problem, condition: str, seed: int = 0) -> np.ndarray | None:
+    def find(_: ConditionAttack, seed: int) -> np.ndarray | None:
         seeds.append(seed)
         return np.ones(2) if seed == 2 else None
 
-    monkeypatch.setattr("graphkeel.verify.branch.engine.find_violation", find)
+    monkeypatch.setattr(ConditionAttack, "search_from", find)
     report = BranchVerifier().solve(growing(), Budget(60.0, threads=1), ("decrease",))
     assert report["decrease"].verdict is Verdict.REFUTED
     assert seeds == [1, 2] and endless.seconds < 10.0
@@ -287,11 +288,11 @@ def test_looking_again_does_not_use_up_the_time(monkeypatch: pytest.MonkeyPatch)
     endless = Endless(monkeypatch, lambda name: True)
     seeds = []
 
-    def find(problem: Problem, condition: str, seed: int = 0) -> None:
+    def find(_: ConditionAttack, seed: int) -> None:
         seeds.append(seed)
         endless.seconds += 5.0
 
-    monkeypatch.setattr("graphkeel.verify.branch.engine.find_violation", find)
+    monkeypatch.setattr(ConditionAttack, "search_from", find)
     report = BranchVerifier().solve(growing(), Budget(100.0, threads=1), ("decrease",))
     assert report["decrease"].reason == "time budget: stub"
     assert seeds == list(range(1, len(seeds) + 1)) and 1 <= len(seeds) <= 4

@@ -9,8 +9,9 @@ import pytest
 from reproof import reprove
 
 from graphkeel.verify import Budget, Network, Problem, Verdict, verify
-from graphkeel.verify.branch.engine import BranchVerifier, Confirmation
+from graphkeel.verify.branch.engine import BranchVerifier
 from graphkeel.verify.conditions import rows_of
+from graphkeel.verify.engines.falsify import ConditionAttack
 from graphkeel.verify.gauge.convex import convex_positivity
 from graphkeel.verify.rational import violates
 
@@ -70,8 +71,8 @@ def test_programs_decide_both_sides_of_the_least_value(seed: int) -> None:
     problem = replace(problem, lyapunov=lyapunov, hole_radius=0.25)
     c = rng.uniform(0.5, 1.5) * largest_c(problem)
     problem = replace(problem, positivity=max(c, 1e-3))
-    confirm = Confirmation(problem, "positivity", searched=True)
-    outcome = convex_positivity(problem, rows_of(problem, "positivity"), confirm)
+    attack = ConditionAttack(problem, "positivity")
+    outcome = convex_positivity(problem, rows_of(problem, "positivity"), attack)
     if outcome.trees is None:
         assert outcome.counterexample is not None
         assert violates(problem, "positivity", outcome.counterexample)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from known_loops import ALL
 from loops import Known, corner_only, norm_one, plateau, stable
 
 from graphkeel.verify import Network, Problem, Verdict
-from graphkeel.verify.engines.falsify import (
-    FalsifyVerifier,
-    climb,
-    find_violation,
-    gradient,
-    project,
-    quick_violation,
-    starts,
-    violation,
-)
+from graphkeel.verify.engines.falsify import ConditionAttack, FalsifyVerifier, find_violation
 from graphkeel.verify.rational import violates
 
 
@@ -37,12 +30,12 @@ def test_it_finds_the_corner_and_the_plateau() -> None:
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
 def test_the_quick_search_finds_only_true_violations(known: Known) -> None:
     for condition, truth in known.truth.items():
-        point = quick_violation(known.problem, condition)
+        point = ConditionAttack(known.problem, condition).quick()
         assert point is None or (truth is False and violates(known.problem, condition, point))
 
 
 def test_the_quick_search_finds_a_plateau() -> None:
-    assert quick_violation(plateau().problem, "decrease") is not None
+    assert ConditionAttack(plateau().problem, "decrease").quick() is not None
 
 
 @pytest.mark.parametrize("condition", ["positivity", "decrease", "invariance"])
@@ -55,14 +48,12 @@ def test_the_gradient_is_that_of_the_violation(condition: str) -> None:
         loop, norm_one(np.zeros(3)), -np.ones(3), np.ones(3), np.zeros(3), 0.1, positivity=0.7
     )
     points = rng.uniform(-1, 1, (20, 3))
-    found = gradient(problem, condition, points)
+    attack = ConditionAttack(replace(problem, hole_radius=0.0), condition)
+    found = attack.gradient(points)
     for axis in range(3):
         step = np.zeros(3)
         step[axis] = 1e-7
-        slope = (
-            violation(problem, condition, points + step)
-            - violation(problem, condition, points - step)
-        ) / 2e-7
+        slope = (attack.margins(points + step) - attack.margins(points - step)) / 2e-7
         assert np.allclose(slope, found[:, axis], atol=1e-5)
 
 
@@ -71,14 +62,15 @@ def test_the_climb_reaches_the_top_of_its_cell() -> None:
     problem = corner_only().problem
     start = np.array([0.98, 0.97, 0.99])
     assert not violates(problem, "decrease", np.array([0.5, 0.5, 0.5]))
-    top = climb(problem, "decrease", start)
+    top = ConditionAttack(problem, "decrease").climb(start)
     assert top is not None
     assert np.allclose(top, 1.0)
 
 
 def test_points_stay_in_the_box_and_out_of_the_hole() -> None:
     problem = stable().problem
-    points = project(problem, "decrease", starts(problem, "decrease") * 0.01)
+    attack = ConditionAttack(problem, "decrease")
+    points = attack.project(attack.starts(np.random.default_rng(0), 1024) * 0.01)
     assert (points >= problem.lower).all() and (points <= problem.upper).all()
     moved = points[np.abs(points).max(axis=1) > 0]
     assert not problem.in_hole(moved).any()

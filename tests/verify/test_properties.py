@@ -15,7 +15,7 @@ from reproof import reprove
 from graphkeel.core.optional import is_installed
 from graphkeel.verify import CONDITIONS, Affine, Budget, Network, Problem, Verdict, verify
 from graphkeel.verify.branch.engine import NOT_STORED
-from graphkeel.verify.engines.falsify import project, violation
+from graphkeel.verify.engines.falsify import ConditionAttack
 from graphkeel.verify.rational import violates
 
 BUDGET = Budget(seconds=600.0, nodes=3000, threads=1)
@@ -76,12 +76,10 @@ def sampled_violation(problem: Problem, condition: str, seed: int) -> np.ndarray
         for a, b in zip(problem.lower, problem.upper, strict=True)
     ]
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, problem.n)
-    points = project(
-        problem,
-        condition,
-        np.concatenate([grid, rng.uniform(problem.lower, problem.upper, (1000, problem.n))]),
-    )
-    worst = np.argsort(-violation(problem, condition, points))[:3]
+    attack = ConditionAttack(problem, condition)
+    others = rng.uniform(problem.lower, problem.upper, (1000, problem.n))
+    points = attack.project(np.concatenate([grid, others]))
+    worst = np.argsort(-attack.margins(points))[:3]
     return next((points[i] for i in worst if violates(problem, condition, points[i])), None)
 
 

@@ -24,7 +24,7 @@ from graphkeel.verify.boxes.explore import explore
 from graphkeel.verify.boxes.pack import pack
 from graphkeel.verify.formats.vnnlib_reader import property_from
 from graphkeel.verify.proof import encode
-from graphkeel.verify.property.attack import Attack
+from graphkeel.verify.property.attack import CaseAttack
 from graphkeel.verify.property.decide import Answer, decide
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.proof import difference
@@ -144,7 +144,7 @@ def test_numbers_near_overflow_are_not_decided_by_floats() -> None:
     huge = Block(((0, np.full((1, 1), 1e200)),), FLAT, relu=True)
     network = BlockNetwork(1, (huge, Block(((1, np.full((1, 1), 1e200)),), FLAT, relu=False)))
     prop = violation_of("(assert (<= Y_0 -1))", outputs=1, inputs=1)
-    search = case_search(Attack(network, prop.cases[0]), Budget(), keep=True)
+    search = case_search(CaseAttack(network, prop.cases[0]), Budget(), keep=True)
     outcome = search.run()
     assert outcome.piece is None and "largest float" in outcome.reason
 
@@ -161,7 +161,7 @@ def test_a_block_is_bounded_with_all_that_it_reads() -> None:
     """The first inequality needs one unit of a block, the second one its other unit."""
     network = two_chains()
     prop = violation_of("(assert (>= Y_0 -1))(assert (>= Y_1 0.1))")
-    attack = Attack(network, prop.cases[0])
+    attack = CaseAttack(network, prop.cases[0])
     attack.searched = True
     search = case_search(attack, Budget(), keep=True)
     search.deadline = search.last = math.inf

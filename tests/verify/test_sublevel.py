@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +18,21 @@ from loops import random_loop
 
 from graphkeel.certificate.encoding import certificate_bytes
 from graphkeel.checker import Unreadable, check_bytes
+from graphkeel.checker.exact import Work
+from graphkeel.checker.problem import Loop
+from graphkeel.checker.properties import _read_loop
 from graphkeel.cli.main import main
 from graphkeel.core.errors import ProblemError
 from graphkeel.core.optional import is_installed
 from graphkeel.verify import Budget, Network, Problem, Verdict, read_problem, verify, write_problem
 from graphkeel.verify.problem import FALLS, STAYS, SUBLEVEL, Sublevel
 from graphkeel.verify.proof import encode
-from graphkeel.verify.property.sublevel import loop_difference, loop_proof
+from graphkeel.verify.property.sublevel import (
+    loop_difference,
+    loop_entry,
+    loop_proof,
+    sublevel_property,
+)
 from graphkeel.verify.rational import violates
 
 BUDGET = Budget(seconds=600.0)
@@ -160,6 +171,37 @@ def test_all_conditions_of_one_problem_together() -> None:
     stopping = replace(BUDGET, first_refutation=True)
     first = verify(on(scaling(2.0), 0.5), "auto", stopping, tuple(SUBLEVEL))
     assert "not asked" in first[FALLS].reason
+
+
+# ---- the box without the hole
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_slabs_are_the_box_without_the_hole(seed: int) -> None:
+    """Each state outside the open hole lies in a slab, none inside it does, and no two slabs share
+    more than their faces; the checker's are the same."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 4))
+    grid = [Fraction(k, 4) for k in range(-8, 9)]  # every face of box and hole is on it
+    ends = np.sort(rng.integers(-8, 9, (2, n)), axis=0) / 4
+    centre, radius = rng.integers(-8, 9, n) / 4, float(rng.integers(1, 8)) / 4
+    halving, sums = Network.of((np.eye(n) / 2, np.zeros(n))), Network.of((np.ones((1, n)), [0.0]))
+    problem = on(Problem(halving, sums, *ends, centre, hole_radius=radius), 1.0)
+    slabs = [case.ends for case in sublevel_property(problem, FALLS).cases]
+    for state in itertools.product(grid, repeat=n):
+        in_box = all(a <= y <= b for y, a, b in zip(state, *ends, strict=True))
+        far = max(abs(y - Fraction(c)) for y, c in zip(state, centre, strict=True)) >= radius
+        held = [inside(state, slab) for slab in slabs]
+        assert any(held) == (in_box and far)
+        middles = [y + Fraction(1, 8) for y in state]
+        assert sum(inside(middles, slab) for slab in slabs) <= 1
+    loop = _read_loop(loop_entry(problem), Work(10**9))
+    parts = [part for part, _ in Loop(loop, Work(10**9)).cases(FALLS)]
+    assert parts == [[a for a, _ in slab] + [b for _, b in slab] for slab in slabs]
+
+
+def inside(state: Sequence[Fraction], slab: Any) -> bool:
+    return all(a <= y <= b for y, (a, b) in zip(state, slab, strict=True))
 
 
 # ---- the problem file

@@ -207,17 +207,21 @@ class Loop:
         return self._row(sides, constants, relus)
 
     def _outside_hole(self, box: list[Fraction]) -> list[list[Fraction]]:
-        """Boxes that cover the box without the open hole; with radius 0, the whole box."""
+        """Boxes that cover the box without the open hole; with radius 0, the whole box. The first
+        axis along which a state is r or more away from Y names its box, so that along the axes
+        before it no box needs to reach farther than r."""
         n, radius = self.problem.n, self.problem.inner
         if radius == 0:
             return [box]
-        parts = []
+        rest, parts = list(box), []
         for axis, centre in enumerate(self.problem.equilibrium.fractions()):
-            above, below = list(box), list(box)
+            above, below = list(rest), list(rest)
             above[axis] = max(box[axis], centre + radius)
             below[n + axis] = min(box[n + axis], centre - radius)
-            parts += [part for part in (above, below) if part[axis] <= part[n + axis]]
-        return parts
+            parts += [above, below]
+            rest[axis] = max(box[axis], centre - radius)
+            rest[n + axis] = min(box[n + axis], centre + radius)
+        return [part for part in parts if all(part[i] <= part[n + i] for i in range(n))]
 
 
 def _unit(n: int, axis: int, value: int | Fraction) -> list[int | Fraction]:

@@ -99,7 +99,6 @@ class BranchSettings:
     falsify_after: float = 0.8  # seconds of a condition before falsification from new states
     falsify_share: float = 0.15  # of the condition's seconds from then on
     falsify_runs: int = 50  # in one turn
-    climbs: int = 40  # from cell to cell, to confirm suspicious states of one condition
     max_magnitude: float = 1e120  # of any product: NaN of an overflow would slip through max()
     max_margin: float = 1e-6  # on the faces of a homogeneous loop, as a share of V's size there
     kernel: KernelSettings = field(default_factory=KernelSettings)
@@ -112,12 +111,8 @@ class BranchSettings:
 class PropertySettings:
     """The attack on a property's cases and their branch and bound."""
 
-    samples: int = 1024  # random inputs of the attack
-    starts: int = 128  # of these, how many begin a gradient search
-    ascent_steps: int = 24  # of the gradient search
     first_turn: float = 0.5  # seconds of a case before the next; doubled every round
     attack_share: float = 0.1  # of the time, for attacks from new inputs
-    near_zero: float = 1e-9  # a violation missed by this little is worth an exact test
     max_magnitude: float = 1e100  # of any value: NaN of an overflow would slip through max()
     kernel: KernelSettings = field(
         default_factory=lambda: KernelSettings(-1, slope_steps=0, all_steps=6, near_zero=1e-9)
@@ -126,16 +121,21 @@ class PropertySettings:
 
 
 @dataclass(frozen=True)
-class FalsifySettings:
-    """The search for a violation by sampling, gradients and linear programs."""
+class AttackSettings:
+    """The search for a violation by sampling, gradients and linear programs; the defaults are those
+    of loops."""
 
-    starts: int = 1024
-    steps: int = 40  # of the gradient ascent
-    quick_starts: int = 64  # of the attempt before any solver
+    samples: int = 1024  # random inputs
+    starts: int = 1024  # of these, how many begin a gradient search
+    steps: int = 40  # of the gradient search
+    eager: bool = False  # whether the best point of every step is tested
+    near_zero: float = 0.0  # a violation missed by this little is worth an exact test
+    quick_samples: int = 64  # of the attempt before any solver
     quick_steps: int = 12
-    climbs: int = 6  # half of the states taken into linear programs
+    climbs: int = 6  # half of the points taken into linear programs
     cells: int = 8  # that one climb may walk through
-    chunk: int = 256  # states whose values fit into the processor's cache
+    confirming_climbs: int = 40  # from points that boxes point to
+    chunk: int = 256  # inputs whose values fit into the processor's cache
     doubt: float = 1e-6  # relative margin beyond which floats cannot be wrong about the sign
 
 
@@ -158,5 +158,6 @@ class FileLimits:
 SEARCH = SearchSettings()
 BRANCH = BranchSettings()
 PROPERTY = PropertySettings()
-FALSIFY = FalsifySettings()
+FALSIFY = AttackSettings()
+CASE_ATTACK = AttackSettings(starts=128, steps=24, eager=True, near_zero=1e-9, climbs=0, doubt=1e-9)
 LIMITS = FileLimits()

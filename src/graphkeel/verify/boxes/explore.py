@@ -41,7 +41,7 @@ from graphkeel.verify.kernel import (
     LEAVES,
     NODES,
     OPEN,
-    OPTIONS,
+    PLAIN,
     SLOPES,
     STUCK,
     Output,
@@ -50,6 +50,7 @@ from graphkeel.verify.kernel import (
     best_cut,
     clip,
     compile_cached,
+    copy,
     cut_off,
     relaxation_gap,
     source_digest,
@@ -72,7 +73,7 @@ class Hole(NamedTuple):
     euclidean: bool
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
     """Whether the box lies strictly inside the hole, decided on the safe side."""
     limit = hole.radius * (1.0 - 2.0**-45)
@@ -85,7 +86,7 @@ def _inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
     return not hole.euclidean or total < limit * limit
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _outside_hole(hole: Hole, y: Array) -> bool:
     """Whether a point is outside the hole (float test; candidates are confirmed exactly later).
 
@@ -101,7 +102,7 @@ def _outside_hole(hole: Hole, y: Array) -> bool:
     return total >= hole.radius * hole.radius if hole.euclidean else far >= hole.radius
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
     """While the hole reaches into the box: halve the side farthest from it, so boxes shrink with
     their distance."""
@@ -120,13 +121,13 @@ def _hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
     return (axis, cut) if lo[axis] < cut < hi[axis] else (-1, 0.0)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _closes(bound: float, slack: float) -> bool:
     """Whether a bound is below 0 by more than the exact check's own rounding of slopes."""
     return bound + 2.0 * slack <= 0.0
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _bound_row(
     net: Net, coupling: Coupling, work: Work, j: int, lo: Array, hi: Array
 ) -> tuple[float, float, float]:
@@ -141,7 +142,7 @@ def _bound_row(
     return bound, slack, above
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _keep_form(
     net: Net, work: Work, j: int, above: float, slack: float, lo: Array, hi: Array
 ) -> float:
@@ -158,7 +159,7 @@ def _keep_form(
     return constant + maximum(work, lo, hi)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
     """The maximum of a form over a box.
 
@@ -174,7 +175,7 @@ def _highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
     return total
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _line_search(
     now: Array, other: Array, lo: Array, hi: Array, trial: Array, peak: Array
 ) -> tuple[float, float]:
@@ -203,7 +204,7 @@ def _line_search(
     return best_t, best
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     """μ for the box: from the best single inequality towards the one that the maximiser violates
     most, again and again.
@@ -211,8 +212,7 @@ def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     Reads: kept. Writes: weights, integers up to SCALE."""
     n = lo.shape[0]
     count = net.needs.shape[0]
-    trial = np.empty(n + 1)
-    now = np.empty(n + 1)
+    now, trial = work.mixed[0], work.mixed[1]
     first, least = 0, np.inf
     for j in range(count):
         value = _highest(work.kept[j * (n + 1) : (j + 1) * (n + 1)], lo, hi, work.peak)
@@ -221,7 +221,7 @@ def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     for j in range(count):
         work.weights[j] = 0.0
     work.weights[first] = 1.0
-    now[:] = work.kept[first * (n + 1) : (first + 1) * (n + 1)]
+    copy(work.kept[first * (n + 1) : (first + 1) * (n + 1)], now)
     for _ in range(2 * count):
         _highest(now, lo, hi, work.peak)
         worst, low = -1, np.inf
@@ -247,7 +247,7 @@ def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
         work.weights[j] = np.floor(work.weights[j] / largest * _SCALE + 0.5)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _close_box(
     net: Net, coupling: Coupling, settings: KernelSettings, work: Work, lo: Array, hi: Array
 ) -> int:
@@ -291,7 +291,7 @@ def _close_box(
     return 0
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
     """Add to every axis its part of the relaxation gap of the last row that was bounded: each
     unit's gap, shared by the axes that make the unit wide.
@@ -319,7 +319,7 @@ def _add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
                     work.score[d] += share * gap * work.share[d] / total
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _has_few_units(net: Net, settings: KernelSettings, work: Work) -> bool:
     """Whether only few units can change their sign in the box."""
     count = 0
@@ -329,7 +329,7 @@ def _has_few_units(net: Net, settings: KernelSettings, work: Work) -> bool:
     return count <= settings.few_units
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _write_leaf(net: Net, coupling: Coupling, work: Work, kind: int, out: Output) -> None:
     """Store a leaf's multipliers, and its slopes with the units that went through the coupling."""
     counts = out.counts
@@ -354,7 +354,7 @@ def _write_leaf(net: Net, coupling: Coupling, work: Work, kind: int, out: Output
     counts[SLOPES] += 1
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _is_candidate(
     net: Net, work: Work, hole: Hole, near: float, lo: Array, hi: Array, out: Output
 ) -> bool:
@@ -378,15 +378,15 @@ def _is_candidate(
     return found
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _clip_box(net: Net, work: Work, lo: Array, hi: Array) -> bool:
     """The part of a box where every form can still be ≥ 0; False if there is none.
 
     Reads: kept, slack. Writes: inner."""
     n = lo.shape[0]
     count = net.needs.shape[0]
-    work.inner[0] = lo
-    work.inner[1] = hi
+    copy(lo, work.inner[0])
+    copy(hi, work.inner[1])
     for j in range(count + 1):
         form = work.kept[j * (n + 1) : (j + 1) * (n + 1)]
         if not clip(form[:n], form[n] + 2.0 * work.slack[j], work.inner[0], work.inner[1]):
@@ -475,7 +475,7 @@ def _compile(digest: str) -> Any:
                 return CANDIDATE
         return FINISHED
 
-    return compile_cached(explore)
+    return compile_cached(explore, PLAIN)
 
 
 explore = _compile(source_digest(pack, relax, slopes, sys.modules[__name__]))

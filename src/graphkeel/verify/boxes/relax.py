@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphkeel.verify.affine import TINY
 from graphkeel.verify.boxes.pack import Coupling, Net
-from graphkeel.verify.kernel import OPTIONS, lines
+from graphkeel.verify.kernel import PLAIN, copy, lines
 from graphkeel.verify.problem import Array
 
 
@@ -56,6 +56,7 @@ class Work(NamedTuple):
     weights: Array  # (inequalities,): μ
     slack: Array  # (inequalities + 1,): of the inequalities' forms, then of the row's
     inner: Array  # (2, n): what clipping leaves of a box
+    mixed: Array  # (2, n + 1): forms between those of two inequalities
 
 
 def workspace(net: Net) -> Work:
@@ -71,6 +72,7 @@ def workspace(net: Net) -> Work:
     shapes |= {"forms": units * n, "unit_forms": (units + 1) * n, "versions": 4 * widest}
     shapes |= dict.fromkeys(("rising", "falling"), widest)
     shapes |= {"kept": (rows + 1) * (n + 1), "weights": rows, "slack": rows + 1, "inner": (2, n)}
+    shapes["mixed"] = (2, n + 1)
     kinds: dict[str, Any] = dict.fromkeys(("known", "touched", "coupled"), np.bool_)
     kinds["free"] = np.int64
     return Work(
@@ -78,7 +80,7 @@ def workspace(net: Net) -> Work:
     )
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def begin_box(net: Net, work: Work, lo: Array, hi: Array) -> None:
     """Forget the last box.
 
@@ -89,7 +91,7 @@ def begin_box(net: Net, work: Work, lo: Array, hi: Array) -> None:
         work.reach[d] = max(abs(lo[d]), abs(hi[d]))
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def measure(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> None:
     """The errors by rounding on the root box, block by block.
 
@@ -120,7 +122,7 @@ def measure(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> N
             _set_errors(net, work, v)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _set_errors(net: Net, work: Work, v: int) -> None:
     """Errors of a block's units: the constant part plus weight error times the largest input.
 
@@ -140,7 +142,7 @@ def _set_errors(net: Net, work: Work, v: int) -> None:
                 work.error[np.uint64(begin) + j] += net.data[at + j] * largest
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _clear(net: Net, work: Work, v: int, rows: int) -> None:
     """Coefficients of a value that is met for the first time."""
     if not work.touched[v]:
@@ -150,7 +152,7 @@ def _clear(net: Net, work: Work, v: int, rows: int) -> None:
             work.down[k] = 0.0
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _start_rows(net: Net, work: Work, v: int) -> None:
     """The units of a block as rows of coefficients of what it reads.
 
@@ -172,7 +174,7 @@ def _start_rows(net: Net, work: Work, v: int) -> None:
     _clear(net, work, 0, rows)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _substitute(net: Net, work: Work, p: int, begin: int, rows: int) -> None:
     """Replace the coefficients of block p, one row for each unit from `begin` on, by those of what
     it reads.
@@ -218,7 +220,7 @@ def _substitute(net: Net, work: Work, p: int, begin: int, rows: int) -> None:
                     down[to + j] += w * falling[j]
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def bound_block(net: Net, coupling: Coupling, work: Work, v: int, lo: Array, hi: Array) -> None:
     """Bounds and lines of a ReLU block: all its units are substituted backwards at once.
 
@@ -253,7 +255,7 @@ def bound_block(net: Net, coupling: Coupling, work: Work, v: int, lo: Array, hi:
         work.reach[i] = max(high[i], 0.0)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _coupled_versions(coupling: Coupling, work: Work, begin: int, lo: Array, hi: Array) -> None:
     """What the units of V∘F would be through the coupling.
 
@@ -278,7 +280,7 @@ def _coupled_versions(coupling: Coupling, work: Work, begin: int, lo: Array, hi:
             found[rows + j] += min(c * low, c * high)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _choose_coupled(net: Net, coupling: Coupling, work: Work, n: int) -> None:
     """A unit of V∘F takes the better of its two versions.
 
@@ -304,7 +306,7 @@ def _choose_coupled(net: Net, coupling: Coupling, work: Work, n: int) -> None:
                 work.forms[begin * n + d * rows + j] += coupling.skip[d, j]
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _line_at(low: float, high: float, z: float) -> float:
     """The upper line of a unit with these bounds, at z."""
     if low >= 0.0:
@@ -312,7 +314,7 @@ def _line_at(low: float, high: float, z: float) -> float:
     return 0.0 if high <= 0.0 else (z - low) * high / (high - low)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def bound_needed(
     net: Net, coupling: Coupling, work: Work, needs: NDArray[np.bool_], lo: Array, hi: Array
 ) -> None:
@@ -327,7 +329,7 @@ def bound_needed(
             _set_errors(net, work, v)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
     """Σ μ_j·s_j substituted down to the bottom, the ReLU blocks that read the inputs alone:
     (constant, slack whatever the slopes of the bottom are).
@@ -338,7 +340,7 @@ def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
     work.touched[:last] = False
     work.touched[last] = True
     coefficient[: net.unit[last]] = 0.0
-    coefficient[net.unit[last] :] = work.weights
+    copy(work.weights, coefficient[net.unit[last] :])
     constant = slack = 0.0
     for v in range(last, 0, -1):
         if not work.touched[v]:
@@ -377,7 +379,7 @@ def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
     return constant, (slack + net.rounding * abs(constant)) * (1.0 + net.rounding)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _bottom_slack(net: Net, work: Work, v: int) -> float:
     """What substituting a block of the bottom may cost, whatever its lower slopes are.
 
@@ -390,7 +392,7 @@ def _bottom_slack(net: Net, work: Work, v: int) -> float:
     return slack
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _onto_lyapunov(net: Net, coupling: Coupling, work: Work) -> float:
     """Give V's units their part of the coupled units of V∘F; what that may cost.
 
@@ -406,7 +408,7 @@ def _onto_lyapunov(net: Net, coupling: Coupling, work: Work) -> float:
     return slack
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def values_at(net: Net, work: Work, x: Array) -> float:
     """The smallest of the inequalities at an input x, shape (n,), in floats: for the search only.
 

@@ -14,12 +14,12 @@ from numba import njit
 
 from graphkeel.verify.boxes.pack import Coupling, Net
 from graphkeel.verify.boxes.relax import Work, descend
-from graphkeel.verify.kernel import OPTIONS, rounded_slope
+from graphkeel.verify.kernel import PLAIN, rounded_slope
 from graphkeel.verify.problem import Array
 from graphkeel.verify.settings import KernelSettings
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def find_free(net: Net, work: Work) -> int:
     """The units of the bottom whose lower slope changes the bound: their number.
 
@@ -34,7 +34,7 @@ def find_free(net: Net, work: Work) -> int:
     return count
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def bottom_form(net: Net, work: Work, skip_free: bool) -> float:
     """The bottom's constant, and the row's form over the inputs; free units may be left out.
 
@@ -65,7 +65,7 @@ def bottom_form(net: Net, work: Work, skip_free: bool) -> float:
     return constant
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def maximum(work: Work, lo: Array, hi: Array) -> float:
     """The row's maximum over the box.
 
@@ -78,7 +78,7 @@ def maximum(work: Work, lo: Array, hi: Array) -> float:
     return total
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _free_forms(net: Net, work: Work, count: int) -> None:
     """The forms that one unit of slope adds, for each free unit; the fixed part comes last.
 
@@ -98,7 +98,7 @@ def _free_forms(net: Net, work: Work, count: int) -> None:
         work.unit_forms[count * n + d] = work.row[d]
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float:
     """The bound with the present slopes.
 
@@ -115,7 +115,7 @@ def _form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> floa
     return total + maximum(work, lo, hi)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _gradient_at_peak(work: Work, count: int) -> float:
     """Subgradient in the slopes, without the parts that point out of [0, 1]: its squared length.
 
@@ -134,7 +134,7 @@ def _gradient_at_peak(work: Work, count: int) -> float:
     return norm
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _dual_value(work: Work, count: int, fixed: float, total_weight: float) -> float:
     """The best any slopes can do at the mean maximiser: a lower bound on the bound."""
     n = work.row.shape[0]
@@ -149,7 +149,7 @@ def _dual_value(work: Work, count: int, fixed: float, total_weight: float) -> fl
     return low
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def choose_slopes(
     net: Net,
     settings: KernelSettings,
@@ -189,7 +189,7 @@ def choose_slopes(
     round_free(work, count)
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def round_free(work: Work, count: int) -> None:
     """Round the free slopes to those that can be stored."""
     for f in range(count):
@@ -197,7 +197,7 @@ def round_free(work: Work, count: int) -> None:
         work.slope[unit] = rounded_slope(work.slope[unit])
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _relaxed_values(net: Net, work: Work) -> None:
     """The input of every unit on the lines that `descend` chose, at the form's maximiser: times the
     coefficients, the gradient of the bound in the slopes.
@@ -223,7 +223,7 @@ def _relaxed_values(net: Net, work: Work) -> None:
             work.relaxed[i] = total
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def _line_value(work: Work, i: int, z: float) -> float:
     """A ReLU's value on the line that its coefficient chose."""
     if work.high[i] <= 0.0:
@@ -235,7 +235,7 @@ def _line_value(work: Work, i: int, z: float) -> float:
     return work.slope[i] * z
 
 
-@njit(**OPTIONS)
+@njit(**PLAIN)
 def choose_all_slopes(
     net: Net, coupling: Coupling, work: Work, steps: int, goal: float, lo: Array, hi: Array
 ) -> None:

@@ -27,7 +27,7 @@ from graphkeel.verify.engine import (
     first_refuted,
     skipped_report,
 )
-from graphkeel.verify.engines.falsify import climb, confirmed, find_violation, quick_violation
+from graphkeel.verify.engines.falsify import ConditionAttack
 from graphkeel.verify.gauge.convex import convex_positivity
 from graphkeel.verify.gauge.homogeneous import Plan, plan
 from graphkeel.verify.gauge.level_search import LevelSearch, level_search
@@ -222,7 +222,7 @@ class _Verification:
         ]  # seconds left of boxes, then of levels
         self.searches: dict[tuple[str, str], Search] = {}  # by row and face
         self.trees: dict[tuple[str, str], Json | None] = {}
-        self.confirm = Confirmation(problem, condition, settings.climbs)
+        self.attack = ConditionAttack(problem, condition)
         self.nodes = 0
         self.timed_out = "time budget: no box explored"
 
@@ -251,7 +251,7 @@ class _Verification:
             began = self.budget.now()
             if began >= end or self.falsify_seconds >= self.settings.falsify_share * self.spent:
                 return
-            point = self.confirm.search_again()
+            point = self.attack.search_again()
             if point is not None:
                 raise _Refuted(point)
             self.falsify_seconds += self.budget.now() - began
@@ -266,20 +266,19 @@ class _Verification:
         except _TurnOver:
             return None
         except _Refuted as refuted:
-            reason = "found by falsification" if self.confirm.found_by_search else ""
-            return self._answer(Verdict.REFUTED, reason, counterexample=refuted.point)
+            return self._answer(Verdict.REFUTED, "", counterexample=refuted.point)
         except _Undecided as undecided:
             return self._answer(Verdict.UNKNOWN, undecided.reason)
 
     def _quick_check(self) -> ConditionReport | None:
-        point = self.confirm.quick_violation()
+        point = self.attack.quick()
         if point is not None:
             raise _Refuted(point)
         return self._by_programs() if self.condition == "positivity" else None
 
     def _by_programs(self) -> ConditionReport | None:
         """Positivity of a convex V."""
-        outcome = convex_positivity(self.problem, self.rows, self.confirm)
+        outcome = convex_positivity(self.problem, self.rows, self.attack)
         self.nodes += outcome.programs
         if outcome.counterexample is not None:
             raise _Refuted(outcome.counterexample)
@@ -296,7 +295,7 @@ class _Verification:
             settings = self.settings
             self.faces = plan(self.problem, self.condition, settings.max_margin)
             self.levels = level_search(
-                self.problem, self.rows[0], self.confirm, self.faces, settings.levels
+                self.problem, self.rows[0], self.attack, self.faces, settings.levels
             )
         while self.turns and self.levels is not None and not self.levels.given_up:
             left = self.turns[0]
@@ -427,7 +426,7 @@ class _Verification:
                 question,
                 rest,
                 self.pause,
-                self.confirm,
+                self.attack,
                 cells=cells,
                 last=self.last,
                 settings=settings.search,
@@ -449,58 +448,3 @@ class _Verification:
 
 def _is_too_large(row: Row, settings: BranchSettings) -> bool:
     return too_large(row_network(row), row.lower, row.upper, settings.max_magnitude)
-
-
-class Confirmation:
-    """Confirms a suspicious point, or one that a climb from it reaches, as a counterexample.
-
-    Reads: problem, condition. Writes: `climbs`, `searched`, `found_by_search`, `seed`.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        condition: str,
-        climbs: int = BRANCH.climbs,
-        searched: bool = False,
-    ) -> None:
-        self.problem = problem
-        self.condition = condition
-        self.climbs = climbs  # that are left
-        self.searched = searched
-        self.found_by_search = False
-        self.seed = 0
-
-    def __call__(self, point: Array) -> Array | None:
-        """The point, or one that a climb from it reaches, if that violates the condition."""
-        if confirmed(self.problem, self.condition, point):
-            return point
-        if self.climbs == 0:
-            return None
-        self.climbs -= 1
-        higher = climb(self.problem, self.condition, point)
-        if higher is None or not confirmed(self.problem, self.condition, higher):
-            return None
-        return higher
-
-    def quick_violation(self) -> Array | None:
-        """A violation among a few states, before any solver runs."""
-        if self.searched:
-            return None
-        return self._found(quick_violation(self.problem, self.condition))
-
-    def search(self) -> Array | None:
-        """Falsification, once per condition."""
-        if self.searched:
-            return None
-        self.searched = True
-        return self._found(find_violation(self.problem, self.condition))
-
-    def search_again(self) -> Array | None:
-        """Falsification from new states."""
-        self.seed += 1
-        return self._found(find_violation(self.problem, self.condition, seed=self.seed))
-
-    def _found(self, point: Array | None) -> Array | None:
-        self.found_by_search = point is not None
-        return point

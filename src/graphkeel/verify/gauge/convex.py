@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphkeel.verify.affine import TINY, errors_of, gamma, highest_on
-from graphkeel.verify.engines.falsify import project
 from graphkeel.verify.gauge.levels import Part, is_gauge, on_grid, reach_of
 from graphkeel.verify.gauge.simplex import Program, maximise
 from graphkeel.verify.gauge.slabs import slabs_around_hole
@@ -109,7 +108,7 @@ class _Convex:
         bound = self._bound(row, part, form, theta)
         if bound > 0.0 or (bound == 0.0 and row.strict):
             # the part reaches a rounding into the hole, the states in question do not
-            raise _NotShown(self.confirm(project(self.problem, "positivity", point)))
+            raise _NotShown(self.confirm(point))
         return np.concatenate([np.zeros(2), theta])
 
     def _bound(self, row: Row, part: Part, form: Array, theta: Array) -> float:

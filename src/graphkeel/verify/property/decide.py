@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import Json
-from graphkeel.verify.property.attack import Attack
+from graphkeel.verify.property.attack import CaseAttack
 from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.proof import proof_entry
 from graphkeel.verify.property.question import Property
@@ -94,7 +94,7 @@ class _CaseTurns:
     Writes: its search and outcome, and the seconds of both.
     """
 
-    def __init__(self, attack: Attack, budget: Budget) -> None:
+    def __init__(self, attack: CaseAttack, budget: Budget) -> None:
         self.attack = attack
         self.budget = budget
         self.search: Search | None = None
@@ -160,7 +160,7 @@ class Decision:
         self.prop = prop
         self.budget = budget
         self.keep = keep
-        self.cases = [_CaseTurns(Attack(network, case), budget) for case in prop.cases]
+        self.cases = [_CaseTurns(CaseAttack(network, case), budget) for case in prop.cases]
         self.turn = PROPERTY.first_turn
 
     @property

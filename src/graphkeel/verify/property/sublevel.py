@@ -134,16 +134,16 @@ def _decrease_cases(problem: Problem) -> list[tuple[_Ends, list[Inequality]]]:
 
 
 def _outside_hole(problem: Problem) -> list[_Ends]:
-    """Boxes whose union is the box without the hole; the hole of radius 0 leaves nothing out."""
-    box, radius = _box(problem), Fraction(inner_radius(problem))
+    """Slabs around the hole, whose union is the box without it: those of an axis lie between those
+    of the axes before. The hole of radius 0 leaves nothing out."""
+    rest, radius = _box(problem), Fraction(inner_radius(problem))
     if radius == 0:
-        return [box]
+        return [rest]
     parts = []
     for axis, centre in enumerate(rationals(problem.equilibrium)):
-        low, high = box[axis]
+        low, high = rest[axis]
         above = (max(low, centre + radius), high)
         below = (low, min(high, centre - radius))
-        parts += [
-            [*box[:axis], ends, *box[axis + 1 :]] for ends in (above, below) if ends[0] <= ends[1]
-        ]
-    return parts
+        parts += [[*rest[:axis], ends, *rest[axis + 1 :]] for ends in (above, below)]
+        rest[axis] = (max(low, centre - radius), min(high, centre + radius))
+    return [part for part in parts if all(low <= high for low, high in part)]
