@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from torch import Tensor
 
 
@@ -20,15 +18,6 @@ def percent(correct: Tensor) -> float:
         correct: bool, shape (k,).
     """
     return 100.0 * float(correct.float().mean()) if len(correct) else float("nan")
-
-
-def expected_accuracy(posterior: NDArray[np.float32]) -> float:
-    """Percent of nodes right by the posterior's own account: the mean of its largest probability.
-
-    Args:
-        posterior: shape (N, C).
-    """
-    return min(100.0, float(100.0 * posterior.max(axis=1).mean()))
 
 
 def sample_std(values: Sequence[float]) -> float | None:

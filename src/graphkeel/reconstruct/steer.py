@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.steps import stage
+from graphkeel.graph.propagate.rowwise import stored
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import Forward, Narrowed
 from graphkeel.models.units import (
@@ -215,10 +216,8 @@ class _Loss:
         agrees = self.margins(logits) > 0
         factors = [pow(6364136223846793005, k + 1, 2**63) for k in range(logits.shape[1])]
         hashed = (1e4 * logits).round().long() * torch.tensor(factors).to(logits.device)
-        _, group = hashed.sum(dim=1).unique(return_inverse=True)
-        served = torch.zeros_like(group, dtype=torch.bool)
-        served[group[agrees]] = True
-        return float((served[group] & ~agrees).float().mean())
+        group = hashed.sum(dim=1)
+        return int(torch.isin(group[~agrees], group[agrees]).sum()) / max(1, len(logits))
 
 
 def _loss(wanted: Tensor, posterior: Tensor, settings: SteerSettings) -> _Loss:
@@ -380,17 +379,17 @@ class _Loop:
         return False
 
     def _accept(self, logits: Tensor, step: Tensor) -> None:
-        self.coefficients = self.coefficients + step
+        self.coefficients = stored(self.coefficients + step)
         pull = self.model.pull(self.loss.gradient(logits))
-        gradient = pull + self.ridge * self.coefficients
+        gradient = stored(pull + self.ridge * self.coefficients)
         self._remember(step, gradient - self.gradient)
         self.gradient = gradient
-        self.logits = logits
+        self.logits = stored(logits)
 
     def _remember(self, step: Tensor, curved: Tensor) -> None:
         along = float((step * curved).sum())
         if along > 0:
-            self.pairs.append((step, curved, 1 / along))
+            self.pairs.append((stored(step), stored(curved), 1 / along))
 
     def _direction(self) -> Tensor:
         """Minus the inverse Hessian that L-BFGS has seen, times the gradient."""
@@ -405,7 +404,7 @@ class _Loop:
             found = found / (inverse * float((curved * self.model.precondition(curved)).sum()))
         for (step, curved, inverse), share in zip(self.pairs, reversed(shares), strict=True):
             found = found + (share - inverse * float((curved * found).sum())) * step
-        return found
+        return stored(found)
 
     def _line_minimum(self, direction: Tensor, slope: Tensor, start: float) -> float:
         """Where V is least along a line on which the logits change as `slope` says (Newton)."""
