@@ -174,12 +174,14 @@ class Matrices:
 
     Attributes:
         smooth: Ŝ, edges taken both ways and once each.
-        forth: S, as PyG's graph convolutions have it.
-        back: its transpose.
+        given: S, as PyG's graph convolutions have it, its entries in the order of the edges.
+        forth: S, its columns sorted and repeated edges added up.
+        back: its transpose, likewise.
         norm_bound: at least |S|₂.
     """
 
     smooth: StoredMatrix
+    given: StoredMatrix
     forth: StoredMatrix
     back: StoredMatrix
     norm_bound: float
@@ -200,7 +202,7 @@ def make_matrices(cluster: Cluster, edges: list[tuple[str, int]]) -> Matrices:
         for first in range(0, count, step)
     ]
     cluster.each(partial(_bucket, bounds, buckets), list(enumerate(chunks)))
-    folders = {name: cluster.folder() for name in ("smooth", "forth", "back")}
+    folders = {name: cluster.folder() for name in ("smooth", "given", "forth", "back")}
     cut = {
         name: cluster.at_home(StoredMatrix(str(folder), bounds, cluster.owned(folder)))
         for name, folder in folders.items()
@@ -256,14 +258,16 @@ def _cut(
             np.concatenate([own, here[between]]),
             np.concatenate([own, there[between]]),
         )
+    patterns["given"] = patterns["forth"]
     for kind, (rows, columns) in patterns.items():
-        order = np.lexsort((columns, rows))
+        keys = (rows,) if kind == "given" else (columns, rows)
+        order = np.lexsort(keys)
         starts = np.searchsorted(rows[order], np.arange(first, last + 1))
         ones = np.ones(len(rows), np.float32)
         shape = (last - first, n_nodes)
         pattern = sparse.csr_matrix((ones, columns[order], starts), shape=shape)
         matrices[kind].keep(part, *compact(pattern))
-        if kind != "back":
+        if kind in ("smooth", "forth"):
             counts = np.diff(starts).astype(np.float32)
             write_array(degrees / f"{kind}-{part:05d}.npy", counts)
 
@@ -287,8 +291,9 @@ def _scale(matrices: dict[str, StoredMatrix], degrees: dict[str, Stored], span: 
         own = scale_of(counted[first:last], "sym")
         there = scale_of(counted[halo], "sym")
         rows.data = scaled(own, rows.indptr, rows.indices, there, "sym")
-        rows.has_canonical_format = False
-        rows.sum_duplicates()
+        if kind != "given":
+            rows.has_canonical_format = False
+            rows.sum_duplicates()
         matrix.keep(part, rows, halo)
 
 

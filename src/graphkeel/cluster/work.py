@@ -124,6 +124,13 @@ class Cluster:
             return found, None
         return found, self._made(folders[1], [kind for _, kind in kinds])
 
+    def hops(self, matrix: StoredMatrix, values: Stored, hops: int, teleport: float) -> Stored:
+        """Z ← (1−a)·ŜZ + a·values, from Z = values."""
+        found = values
+        for _ in range(hops):
+            found, _ = self.product(matrix, found, values, 1.0 - teleport, teleport)
+        return found
+
     def chebyshev(self, matrix: StoredMatrix, values: Stored, series: tuple[float, ...]) -> Stored:
         """Σ_k c_k T_k(Ŝ) values."""
         first = partial(_two_terms, np.float32(series[0]), np.float32(series[1]))

@@ -148,6 +148,8 @@ def pagerank(
     series = chebyshev_series(steps, teleport)
     home = home_of(values)
     if home is not None:
+        if len(series) > steps:
+            return home.hops(matrix, values, steps, teleport)  # type: ignore[no-any-return]
         return home.chebyshev(matrix, values, series)  # type: ignore[no-any-return]
     found = np.empty_like(values) if out is None else out
     width = _cached_width(len(values))
