@@ -6,9 +6,10 @@ after the other, and no file stays mapped: its pages would count as the worker's
 from __future__ import annotations
 
 import itertools
-import os
+import math
 import tempfile
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +114,20 @@ class Stored:
 
 def read_rows(path: str, first: int, last: int) -> NDArray[Any]:
     """Rows of an `.npy` file, read without mapping it."""
+    tail, dtype, start = _layout(path)
+    width = math.prod(tail)
+    with Path(path).open("rb") as file:
+        file.seek(start + first * width * dtype.itemsize)
+        rows = np.fromfile(file, dtype, (last - first) * width)
+    return rows.reshape(last - first, *tail)
+
+
+@lru_cache(maxsize=1 << 14)
+def _layout(path: str) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Shape of a row, type, and where rows begin; a file is written once, so that this stays so."""
     with Path(path).open("rb") as file:
         shape, dtype = _header(file)
-        width = int(np.prod(shape[1:], dtype=np.int64))
-        file.seek(first * width * dtype.itemsize, os.SEEK_CUR)
-        rows = np.fromfile(file, dtype, (last - first) * width)
-    return rows.reshape(last - first, *shape[1:])
+        return shape[1:], dtype, file.tell()
 
 
 def pick_rows(path: str, ids: Ids) -> NDArray[Any]:

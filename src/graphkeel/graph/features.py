@@ -72,7 +72,8 @@ class UnitRows:
         return int(self.shape[0])
 
     def __getitem__(self, rows: Any) -> Dense:
-        return np.concatenate([_of_length_one(x[rows] - m) for x, m in self._parts], axis=1)
+        found = [_of_length_one(x[rows] - m) for x, m in self._parts]
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
 
 class _SparseRows:
@@ -153,7 +154,9 @@ def _moments(function: Callable[[Dense], Dense], x: Any) -> tuple[Dense, Dense]:
 
 
 def _of_length_one(x: Dense) -> Dense:
-    return np.asarray(x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12))
+    """Written over the rows."""
+    x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    return x
 
 
 def dense(x: Features) -> Dense:

@@ -48,8 +48,8 @@ def moved_along(x: Tensor, moves: Tensor, directions: Tensor) -> Tensor:
 
 def _moved(x: Tensor, moves: Tensor, directions: Tensor) -> Tensor:
     change = moves @ directions.T
-    is_moved = change.abs().amax(dim=1, keepdim=True) > 0
-    return torch.where(is_moved, x + change, x)
+    is_moved = (change != 0).any(dim=1, keepdim=True)
+    return torch.where(is_moved, change.add_(x), x)
 
 
 def typical_length(x: Tensor) -> float:
