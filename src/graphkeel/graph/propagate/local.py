@@ -198,18 +198,6 @@ def _chebyshev(matrix: sparse.csr_matrix, values: Array, series: tuple[float, ..
     return found
 
 
-def add_teleport(spread: Array, values: Array, teleport: float) -> Array:
-    """spread ← (1−a)·spread + a·values, in place: the step of personalised PageRank.
-
-    Args:
-        spread: what the hop gave, shape (N, k); written.
-        values: float32, shape (N, k).
-    """
-    spread *= np.float32(1.0 - teleport)
-    spread += np.float32(teleport) * values
-    return spread
-
-
 def stream(
     matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport: float, block: int | None
 ) -> None:
