@@ -31,10 +31,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "monitor": {"core", "graph", "report"},
     "reconstruct": {"core", "graph", "models", "control", "lyapunov", "report", "monitor"},
     "label": {"core", "graph", "reconstruct"},
+    "cluster": {"core", "graph", "models", "reconstruct"},
     "runs": {"core", "graph", "store", "models", "reconstruct", "report", "label"},
     "testing": {"core", "graph", "models", "control", "runs"},
     "cli": {
         "checker",
+        "cluster",
         "core",
         "graph",
         "models",

@@ -83,7 +83,7 @@ def test_class_means_by_hand() -> None:
     """Nodes at -2, -1, 1, 2; the outer ones are labelled, and one more member of each class is
     taken to lie at the centre: means -1 and 1, mean squared distance 7/2."""
     x = rows_of([-2], [-1], [1], [2])
-    found = nearest_mean(x, x[[0, 3]], np.eye(2, dtype=np.float32)[None], sharpness=10.0)
+    found = nearest_mean(x, x[[0, 3]], np.eye(2, dtype=np.float32)[:, None], sharpness=10.0)
     distance = np.array([[1, 9], [0, 4], [4, 0], [9, 1]])
     expected = log_rows(softmax(-10.0 * distance / 3.5))
     np.testing.assert_allclose(found[:, 0], expected, rtol=1e-4, atol=1e-6)
@@ -95,8 +95,8 @@ def test_members_of_weight_two_count_twice() -> None:
     members = np.eye(2, dtype=np.float32)[np.arange(20) % 2]
     heavier = members * (1 + (np.arange(20) < 5))[:, None]
     twice = np.concatenate([np.arange(20), np.arange(5)])
-    weighted = nearest_mean(x, x, heavier[None].astype(np.float32), sharpness=10.0)
-    repeated = nearest_mean(x, x[twice], members[twice][None], sharpness=10.0)
+    weighted = nearest_mean(x, x, heavier[:, None].astype(np.float32), sharpness=10.0)
+    repeated = nearest_mean(x, x[twice], members[twice][:, None], sharpness=10.0)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-4)
 
 
@@ -133,7 +133,7 @@ def test_soft_members_are_sharpened_and_known_labels_stand() -> None:
     labels = sets([0], [1], 2)
     posterior = np.array([[[0.9, 0.1]], [[0.75, 0.25]], [[0.5, 0.5]]], dtype=np.float32)
     expected = rows_of([0, 1], [0.9, 0.1], [0.5, 0.5])  # 9 : 1 is 3 : 1 squared
-    np.testing.assert_allclose(labels.soft(posterior)[:, 0], expected, rtol=1e-6)
+    np.testing.assert_allclose(labels.soft(posterior, np.arange(3))[:, 0], expected, rtol=1e-6)
 
 
 def test_tempering_finds_the_sharpness_that_agrees_best() -> None:

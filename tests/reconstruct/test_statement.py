@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.statistics import expected_accuracy
+from graphkeel.graph.rows import expected_accuracy
 from graphkeel.reconstruct.statement import (
     StatementSettings,
     allowed_margin,

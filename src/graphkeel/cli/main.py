@@ -150,6 +150,7 @@ COMMANDS = {
     for name in (
         "demo",
         "run",
+        "fit",
         "adapt",
         "feedback",
         "label",

@@ -8,20 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from torch import Tensor
 
 
 def percent(correct: Tensor) -> float:
     """How many of the entries (k,) are true, in percent; NaN where there are none."""
     return 100.0 * float(correct.float().mean()) if len(correct) else float("nan")
-
-
-def expected_accuracy(posterior: NDArray[np.float32]) -> float:
-    """Percent of nodes right by the account of a posterior (N, C) itself: the mean of its largest
-    probability."""
-    return min(100.0, float(100.0 * posterior.max(axis=1).mean()))
 
 
 def sample_std(values: Sequence[float]) -> float | None:

@@ -14,7 +14,8 @@ from sklearn.decomposition import PCA
 
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.memory import require_memory
-from graphkeel.graph.propagate.local import row_blocks
+from graphkeel.graph.propagate.local import STREAM, home_of
+from graphkeel.graph.propagate.rowwise import fold, mean_row, rowwise
 
 Dense = NDArray[np.float32]
 Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy ships no types)
@@ -51,7 +52,7 @@ def row_normalise(x: Features) -> Features:
 
 def unit_rows(x: Dense, centred: bool = False) -> Dense:
     """Rows of length one; minus their mean first, if asked for."""
-    return _of_length_one(x - _mean(x) if centred else x)
+    return rowwise(np.asarray, UnitRows(x, centred=centred))  # type: ignore[no-any-return]
 
 
 class UnitRows:
@@ -63,11 +64,37 @@ class UnitRows:
     """
 
     def __init__(self, *parts: Dense, centred: bool = False) -> None:
-        self._parts = [(part, _mean(part) if centred else np.float32(0)) for part in parts]
+        self._parts = [(part, mean_row(part) if centred else np.float32(0)) for part in parts]
         self.shape = (len(parts[0]), sum(part.shape[1] for part in parts))
+        self.home = home_of(*parts)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
 
     def __getitem__(self, rows: Any) -> Dense:
-        return np.concatenate([_of_length_one(x[rows] - m) for x, m in self._parts], axis=1)
+        found = [_of_length_one(x[rows] - m) for x, m in self._parts]
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+
+
+class _SparseRows:
+    """Rows of an array that lives on a cluster, as sparse matrices."""
+
+    def __init__(self, x: Any) -> None:
+        self._x = x
+        self.shape = x.shape
+        self.home = home_of(x)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: Any) -> sparse.csr_matrix:
+        return sparse.csr_matrix(self._x[rows])
+
+
+def sparse_rows(x: Any) -> Any:
+    """The rows as a sparse matrix, or as what gives sparse rows where they live on a cluster."""
+    rows = _SparseRows(x)
+    return rows if rows.home is not None else rows[:]
 
 
 class ReluFeatures:
@@ -84,47 +111,52 @@ class ReluFeatures:
     def __init__(self, x: Any, units: int, bias: float, rng: np.random.Generator) -> None:
         self._x = x
         self.shape = (x.shape[0], units)
-        self._blocks = list(row_blocks(x.shape[0]))
+        self.home = home_of(x)
         weights = rng.standard_normal((x.shape[1], units)).astype(np.float32)
         self._offsets = bias * rng.standard_normal(units).astype(np.float32)
-        self._mean, spread = self._moments(lambda rows: x[rows])
+        self._mean, spread = _moments(np.asarray, x)
         scale = x.shape[1] ** 0.5 * np.maximum(spread, 1e-9)
         self._weights = weights / scale[:, None]
-        self._centre, _ = self._moments(self._raw)
-        self._kept = self.__array__() if x.shape[0] * units <= PREPARATION.kept else None
+        self._centre, _ = _moments(self._raw, x)
+        self._kept = None
+        if x.shape[0] * units <= PREPARATION.kept:
+            self._kept = rowwise(self._computed, x)
 
-    def _moments(self, part: Callable[[slice], Dense]) -> tuple[Dense, Dense]:
-        """Mean and standard deviation of each column."""
-        first = part(self._blocks[0]).mean(axis=0)  # near the mean, so squares lose nothing
-        sums = np.zeros((2, len(first)))
-        for rows in self._blocks:
-            away = part(rows).astype(np.float64) - first
-            sums += away.sum(axis=0), (away**2).sum(axis=0)
-        mean, square = sums / max(1, self.shape[0])
-        spread = np.sqrt(np.maximum(square - mean**2, 0.0))
-        return (first + mean).astype(np.float32), spread.astype(np.float32)
+    def __len__(self) -> int:
+        return int(self.shape[0])
 
-    def _raw(self, rows: Any) -> Dense:
-        inputs = (self._x[rows] - self._mean) @ self._weights + self._offsets
+    def _raw(self, inputs: Dense) -> Dense:
+        inputs = (inputs - self._mean) @ self._weights + self._offsets
         return np.maximum(inputs, 0.0, out=inputs)
 
     def __getitem__(self, rows: Any) -> Dense:
-        return self._computed(rows) if self._kept is None else self._kept[rows]
+        return self._computed(self._x[rows]) if self._kept is None else self._kept[rows]
 
-    def _computed(self, rows: Any) -> Dense:
-        return _of_length_one(self._raw(rows) - self._centre)
+    def _computed(self, inputs: Dense) -> Dense:
+        return _of_length_one(self._raw(inputs) - self._centre)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        found = np.concatenate([self._computed(rows) for rows in self._blocks])
-        return found.astype(dtype or np.float32, copy=False)
+        found = rowwise(self._computed, self._x)
+        return np.asarray(found, dtype=dtype or np.float32)
 
 
-def _mean(x: Dense) -> Dense:
-    return np.asarray(x.mean(axis=0, dtype=np.float64), dtype=np.float32)
+def _moments(function: Callable[[Dense], Dense], x: Any) -> tuple[Dense, Dense]:
+    """Mean and standard deviation of each column of a function of rows."""
+    near = function(x[: STREAM.part]).mean(axis=0)  # so that squares lose nothing
+
+    def sums(part: Dense) -> NDArray[np.float64]:
+        away = function(part).astype(np.float64) - near
+        return np.stack([away.sum(axis=0), (away**2).sum(axis=0)])
+
+    mean, square = fold(sums, x) / max(1, len(x))
+    spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+    return (near + mean).astype(np.float32), spread.astype(np.float32)
 
 
 def _of_length_one(x: Dense) -> Dense:
-    return np.asarray(x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12))
+    """Written over the rows."""
+    x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    return x
 
 
 def dense(x: Features) -> Dense:

@@ -32,22 +32,78 @@ class LabelSets:
         one_hot = np.eye(self.n_classes, dtype=np.float32)[self.classes]
         return self.used[:, :, None] * one_hot
 
-    def written_on(self, values: Array) -> Array:
-        """The values (N, S, C), whose labelled rows now say what is known to each set."""
-        known = np.swapaxes(self.members(), 0, 1)
-        rows = values[self.nodes]
-        values[self.nodes] = np.where(self.used.T[:, :, None], known, rows)
+    def written_on(self, values: Array, ids: NDArray[np.int64]) -> Array:
+        """Some nodes' values, whose labelled rows now say what is known to each set.
+
+        Args:
+            values: float32, shape (n, S, C); written.
+            ids: the nodes, ascending, shape (n,).
+        """
+        place = np.minimum(np.searchsorted(ids, self.nodes), len(ids) - 1)
+        here = np.flatnonzero(ids[place] == self.nodes)
+        one_hot = np.eye(self.n_classes, dtype=np.float32)[self.classes[here]]
+        used = self.used[:, here].T[:, :, None]
+        values[place[here]] = np.where(used, one_hot[:, None, :], values[place[here]])
         return values
 
-    def soft(self, posterior: Array) -> Array:
-        """Memberships (N, S, C): the answer made sharper, and what is known."""
+    def soft(self, posterior: Array, ids: NDArray[np.int64]) -> Array:
+        """Memberships of some nodes: the answer made sharper, and what is known.
+
+        Args:
+            posterior: shape (n, S, C).
+            ids: the nodes, ascending, shape (n,).
+        """
         found = posterior**2
         found /= found.sum(axis=2, keepdims=True)
-        return self.written_on(found)
+        return self.written_on(found, ids)
 
-    def on_graph(self, n_nodes: int) -> Array:
-        """The known labels as a function on the graph, zero elsewhere, shape (N, S, C)."""
-        return self.written_on(np.zeros((n_nodes, len(self.used), self.n_classes), np.float32))
+    def known_at(self, ids: NDArray[np.int64], *_: Array) -> Array:
+        """The known labels as a function of nodes, zero elsewhere, shape (n, S, C).
+
+        Args:
+            ids: the nodes, ascending, shape (n,).
+        """
+        nothing = np.zeros((len(ids), len(self.used), self.n_classes), np.float32)
+        return self.written_on(nothing, ids)
+
+    def unlabelled(self, posterior: Array, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The likeliest class of some nodes for each set, -1 where it knows the label, shape
+        (n, S).
+
+        Args:
+            posterior: shape (n, S, C).
+            ids: the nodes, ascending, shape (n,).
+        """
+        found = posterior.argmax(axis=2)
+        place = np.minimum(np.searchsorted(ids, self.nodes), len(ids) - 1)
+        here = np.flatnonzero(ids[place] == self.nodes)
+        found[place[here]] = np.where(self.used[:, here].T, -1, found[place[here]])
+        return found
+
+    def with_surest(
+        self,
+        least: Array,
+        last: NDArray[np.int64],
+        sure: Array,
+        classes: NDArray[np.int64],
+        ids: NDArray[np.int64],
+    ) -> Array:
+        """One-hot rows at known labels and where a node is sure enough, zero elsewhere.
+
+        Args:
+            least: how sure, for each set and class, shape (S, C).
+            last: the last node that suffices if it is just as sure, shape (S, C).
+            sure: of some nodes, shape (n, S).
+            classes: as `unlabelled` gives them, shape (n, S).
+            ids: the nodes, ascending, shape (n,).
+        """
+        found = self.known_at(ids)
+        sets = np.arange(len(self.used))
+        bound = least[sets, classes]
+        equal = (sure == bound) & (ids[:, None] <= last[sets, classes])
+        nodes, chosen = np.nonzero((classes >= 0) & ((sure > bound) | equal))
+        found[nodes, chosen, classes[nodes, chosen]] = 1.0
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,8 +42,9 @@ class RidgeSettings:
 def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -> Layers:
     """Class probabilities of every node for each set of labels, shape (N, S, C)."""
     labels = _at_most(settings.most, labels)
-    rows = [view.rows(labels.nodes) for view in views]
-    values, vectors = _decomposed(rows, sum(view.width for view in views))
+    width = sum(view.width for view in views)
+    views, rows = map(list, zip(*(view.reached(labels.nodes) for view in views), strict=True))
+    values, vectors = _decomposed(rows, width)
     scale = values.sum() / len(labels.nodes) + 1e-30
     one_hot = np.eye(labels.n_classes)[labels.classes]
     strength, sharp = _chosen(values, vectors, one_hot, scale, settings)

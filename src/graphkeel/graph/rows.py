@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from graphkeel.graph.propagate.rowwise import fold
+
 Array = NDArray[np.float32]
 
 
@@ -27,3 +29,21 @@ def log_rows(p: Array) -> Array:
     floored = np.maximum(p, 1e-9)
     floored /= floored.sum(axis=-1, keepdims=True)
     return np.log(floored, out=floored)
+
+
+def expected_accuracy(
+    posterior: NDArray[np.float32], answers: NDArray[np.int64] | None = None
+) -> float:
+    """Percent of nodes right by the posterior's own account, with its own answers or others.
+
+    Args:
+        posterior: shape (N, C).
+        answers: shape (N,).
+    """
+
+    def sure(part: NDArray[np.float32], *others: NDArray[np.int64]) -> float:
+        own = others[0] if others else part.argmax(axis=1)
+        return float(np.take_along_axis(part, own[:, None], axis=1).sum(dtype=np.float64))
+
+    total = fold(sure, posterior, *([] if answers is None else [answers]))
+    return min(100.0, float(100.0 * total / len(posterior)))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from scipy import sparse
 from torch import Tensor
 from torch_geometric.nn import SGConv
 
-from graphkeel.graph.propagate.local import as_tensor, cached_width
+from graphkeel.graph.propagate.local import as_tensor, cached_width, home_of
 from graphkeel.models.aggregation import spread
 from graphkeel.models.frozen import FrozenModel, ReturnType
 from graphkeel.models.networks import SGC, convolution
@@ -27,6 +28,23 @@ class Propagation:
         self._power = _schur_bound(matrix) ** 2
         self._matrix = _sorted_tensor(matrix.copy())
         self._transposed = _sorted_tensor(matrix.T.tocsr())
+
+    @classmethod
+    def made(cls, matrix: Any, transposed: Any, bound: float, hops: int) -> Propagation:
+        """Of matrices that multiply by themselves.
+
+        Args:
+            matrix: S; all that is asked of it is `@`.
+            transposed: Sᵀ, likewise.
+            bound: at least |S|₂.
+            hops: K.
+        """
+        found = object.__new__(cls)
+        found.hops = hops
+        found._power = bound**2
+        found._matrix = matrix
+        found._transposed = transposed
+        return found
 
     @classmethod
     def of(cls, edge_index: Tensor, n_nodes: int, hops: int = 2) -> Propagation | None:
@@ -83,13 +101,13 @@ class LinearMap:
     """A model that is linear in its features: logits = S^K X Wᵀ + b.
 
     Attributes:
-        matrix: S, float32, shape (N, N).
+        matrix: S, float32, shape (N, N); or the propagation itself, where S lives on a cluster.
         hops: K.
         weight: W, shape (C, d).
         bias: b, shape (C,).
     """
 
-    matrix: sparse.csr_matrix
+    matrix: sparse.csr_matrix | Propagation
     hops: int
     weight: Tensor
     bias: Tensor
@@ -97,6 +115,12 @@ class LinearMap:
     @classmethod
     def of(cls, frozen: FrozenModel, edge_index: Tensor, n_nodes: int) -> LinearMap | None:
         """The map of a simple graph convolution; None for any other model."""
+        read = cls.read(frozen)
+        return None if read is None else cls(convolution(edge_index, n_nodes), *read)
+
+    @staticmethod
+    def read(frozen: FrozenModel) -> tuple[int, Tensor, Tensor] | None:
+        """K, W and b of a simple graph convolution; None for any other model."""
         layer = frozen.model.conv if isinstance(frozen.model, SGC) else frozen.model
         if (
             not isinstance(layer, SGConv)
@@ -110,10 +134,12 @@ class LinearMap:
             return None
         weight = layer.lin.weight.detach()
         bias = torch.zeros(len(weight)) if layer.lin.bias is None else layer.lin.bias.detach()
-        return cls(convolution(edge_index, n_nodes), layer.K, weight, bias)
+        return layer.K, weight, bias
 
     @cached_property
     def propagation(self) -> Propagation:
+        if isinstance(self.matrix, Propagation):
+            return self.matrix
         return Propagation(self.matrix, self.hops)
 
     def logits(self, x: Tensor) -> Tensor:
@@ -131,9 +157,9 @@ class LinearMap:
 
 
 def _by_columns(values: Tensor, work: Callable[[Tensor, slice], Tensor]) -> Tensor:
-    """Work on as many columns at a time as the processor's cache holds."""
+    """Work on as many columns at a time as the processor's cache holds, on all of a cluster's."""
     width = cached_width(len(values))
-    if width >= values.shape[1]:
+    if width >= values.shape[1] or home_of(values) is not None:
         return work(values, slice(None))
     found = torch.empty_like(values)
     for first in range(0, values.shape[1], width):

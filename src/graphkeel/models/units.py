@@ -6,27 +6,41 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph.propagate.local import row_blocks
+from graphkeel.graph.propagate.local import home_of, row_blocks
 
 
 def relative_change(features: Tensor, x: Tensor) -> Tensor:
     """|x' − x| / |x| of every node, of features x' and x; for x = 0 relative to the median length,
     shape (N,)."""
+    usual = typical_length(x)
+    home = home_of(x)
+    if home is not None:
+        return home.lazy(_relative, features, x, usual)  # type: ignore[no-any-return]
+    parts = [_relative(features[rows], x[rows], usual) for rows in row_blocks(len(x))]
+    return torch.cat([*parts, x.new_zeros(0)])
+
+
+def _relative(features: Tensor, x: Tensor, usual: float) -> Tensor:
     lengths = x.norm(dim=1)
-    lengths = torch.where(lengths > 0, lengths, lengths.new_tensor(typical_length(x)))
-    moved = [(features[rows] - x[rows]).norm(dim=1) for rows in row_blocks(len(x))]
-    return torch.cat([*moved, lengths[:0]]) / lengths
+    return (features - x).norm(dim=1) / torch.where(lengths > 0, lengths, usual)
 
 
 def moved_along(x: Tensor, moves: Tensor, directions: Tensor) -> Tensor:
     """x + moves · directionsᵀ, of moves (N, r) and directions (d, r), by blocks of rows; rows that
     do not move are those of x to the bit."""
+    home = home_of(x)
+    if home is not None:
+        return home.lazy(_moved, x, moves, directions)  # type: ignore[no-any-return]
     moved = x.clone()
     for rows in row_blocks(len(x)):
-        change = moves[rows] @ directions.T
-        is_moved = change.abs().amax(dim=1, keepdim=True) > 0
-        moved[rows] = torch.where(is_moved, x[rows] + change, x[rows])
+        moved[rows] = _moved(x[rows], moves[rows], directions)
     return moved
+
+
+def _moved(x: Tensor, moves: Tensor, directions: Tensor) -> Tensor:
+    change = moves @ directions.T
+    is_moved = (change != 0).any(dim=1, keepdim=True)
+    return torch.where(is_moved, change.add_(x), x)
 
 
 def typical_length(x: Tensor) -> float:
@@ -39,7 +53,7 @@ def typical_length(x: Tensor) -> float:
 def typical_margin(logits: Tensor) -> float:
     """Median distance of the best two logits; one for a model that tells no classes apart."""
     check_finite(logits, "answers of the model")
-    best = logits.topk(2, dim=1).values
+    best = logits.topk(2, dim=1)[0]
     distance = best[:, 0] - best[:, 1]
     return float(distance.median()) or float(distance.mean()) or 1.0
 

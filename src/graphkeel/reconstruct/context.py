@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -22,6 +23,7 @@ from graphkeel.control.anchors import (
 from graphkeel.graph.node_graph import copy_sparse
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
+from graphkeel.models.linear_map import LinearMap
 from graphkeel.reconstruct.scene import Scene
 
 
@@ -81,6 +83,15 @@ class Context:
     def answers(self) -> NDArray[np.int64]:
         """The untouched model's classes, shape (N,)."""
         return self.logits.numpy().argmax(axis=1)
+
+    @property
+    def linear(self) -> LinearMap | None:
+        """The model as a matrix product, where it is one."""
+        if self.model_kwargs:
+            return None
+        return LinearMap.of(self.frozen, self.edge_index, len(self.x))
+
+    tensor = staticmethod(torch.from_numpy)  # as the model takes arrays
 
     @property
     def n_classes(self) -> int:

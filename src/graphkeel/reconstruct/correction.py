@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.core.memory import release_memory
-from graphkeel.core.statistics import expected_accuracy, percent
+from graphkeel.core.statistics import percent
 from graphkeel.graph.label_sets import Known
 from graphkeel.graph.labels import Labels
 from graphkeel.graph.propagate.diffusion import diffuse
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.models.linear_map import LinearMap, Propagation
+from graphkeel.graph.propagate.rowwise import fold
+from graphkeel.graph.rows import expected_accuracy
+from graphkeel.models.linear_map import Propagation
 from graphkeel.models.narrowed import narrowed
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.decide import DecideSettings, Decision, decide
@@ -135,10 +137,8 @@ def _decided(context: Context, known: Known, rule: Rule) -> Correction:
         features, steered = written(context, decision, rule.steer)
         if torch.equal(features, context.x):
             guard = _unmoved(context, decision, guard)
-    own = decision.posterior  # account of what is answered
-    if not guard.kept:
-        own = np.take_along_axis(own, context.answers[:, None], axis=1)
-    guard = changed(guard, expected=expected_accuracy(own))
+    answers = None if guard.kept else context.answers
+    guard = changed(guard, expected=expected_accuracy(decision.posterior, answers))
     judged = known.classes[known.judging]
     return Correction(guard, features, decision, steered, decision.held, judged)
 
@@ -158,9 +158,9 @@ def written(
 
     A model that passes no gradients back gets the blend of class anchors, its user a warning."""
     release_memory()
-    posterior = torch.from_numpy(decision.posterior)
+    posterior = context.tensor(decision.posterior)
     frozen, x, edge_index = context.frozen, context.x, context.edge_index
-    linear = None if context.model_kwargs else LinearMap.of(frozen, edge_index, len(x))
+    linear = context.linear
     if linear is None and not frozen.passes_gradients(x, edge_index, **context.model_kwargs):
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
@@ -186,8 +186,8 @@ def written(
 
 def _unmoved(context: Context, decision: Decision, guard: GuardDecision) -> GuardDecision:
     """The decision where steering found nothing to change: no word of a change is left in it."""
-    asked = decision.scores.argmax(axis=1) != context.answers
-    why = "no change of them moves the model" if asked.any() else "the model answers as decided"
+    asked = fold(lambda z, was: (z.argmax(axis=1) != was).sum(), decision.scores, context.answers)
+    why = "no change of them moves the model" if asked else "the model answers as decided"
     return changed(
         guard,
         kept=False,

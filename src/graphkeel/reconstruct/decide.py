@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from graphkeel.core.memory import release_memory
 from graphkeel.core.steps import stage
+from graphkeel.graph.agreement import Looked, same_ends
 from graphkeel.graph.label_sets import Known, LabelSets
-from graphkeel.graph.propagate.local import row_blocks
-from graphkeel.graph.propagate.view import ALL, LAST, Layers
+from graphkeel.graph.propagate.rowwise import fold, rowwise
+from graphkeel.graph.propagate.view import ALL, LAST, Layers, Sets
 from graphkeel.graph.rows import softmax
 from graphkeel.reconstruct.evidence import (
     Array,
@@ -103,7 +104,7 @@ class Decision:
 
     @property
     def posterior(self) -> Array:
-        return softmax(self.scores)
+        return rowwise(softmax, self.scores)  # type: ignore[no-any-return]
 
 
 def decide(
@@ -152,8 +153,10 @@ def decide(
     left_out = frozenset(without)
     decided, found = _rounds(scene, labels, settings, pool, look, lambda _: left_out)
     if balanced:
-        shift = -np.log(softmax(decided).mean(axis=0, dtype=np.float64))
-        decided, held = decided + shift.astype(np.float32), held + shift
+        sums = fold(lambda part: softmax(part).sum(axis=0, dtype=np.float64), decided)
+        shift = -np.log(sums / scene.n_nodes)
+        decided = rowwise(lambda part: part + shift.astype(np.float32), decided)
+        held = held + shift
         rounds[-1] = replace(rounds[-1], offsets=rounds[-1].offsets + shift)
     return Decision(
         scores=decided,
@@ -214,7 +217,7 @@ def _rounds(
         if turn == 0:
             more = first_evidence(scene, labels, settings.evidence, without(turn))
         else:
-            soften(scores)
+            scores = rowwise(softmax, scores, out=scores)
             more = second_evidence(scene, labels, scores, settings.evidence, without(turn))
         for name, source in more:
             stage(f"deciding, round {turn + 1} of {last + 1}: {name}")
@@ -223,9 +226,8 @@ def _rounds(
                 source.keep_last()
             found[name] = source
         sets = LAST if turn == last else ALL
-        scores = np.zeros((scene.n_nodes, len(labels.used[sets]), labels.n_classes), np.float32)
-        add_pooled(scores, found, pool(), sets)
-    return scores[:, -1], found
+        scores = pooled(scene, found, pool(), sets, len(labels.used[sets]))
+    return scores.reshape(scene.n_nodes, -1), found
 
 
 def _stacked(rows: list[Array], n_nodes: int, n_classes: int) -> Doubles:
@@ -233,40 +235,39 @@ def _stacked(rows: list[Array], n_nodes: int, n_classes: int) -> Doubles:
     return np.array(rows, dtype=np.float64).reshape(len(rows), n_nodes, n_classes)
 
 
-def soften(scores: Array) -> None:
-    """Scores become probabilities, in place."""
-    for rows in row_blocks(len(scores)):
-        scores[rows] = softmax(scores[rows])
+def pooled(
+    scene: Scene, evidence: Evidence, chosen: PoolWeights, sets: slice, n_sets: int
+) -> Array:
+    """Σ_k w_k·e_k + b, shape (N, S, C), by blocks of rows."""
+    used = [name for name in evidence if chosen.weights.get(name, 0.0) > 0]
+    weights = [np.float32(chosen.weights[name]) for name in used]
+    offsets = chosen.offsets.astype(np.float32)
 
+    def added(answers: Array, parts: list[Array]) -> Array:
+        found = np.zeros((len(answers), n_sets, len(offsets)), np.float32)
+        for weight, part in zip(weights, parts, strict=True):
+            found += weight * part
+        found += offsets
+        return found
 
-def add_pooled(scores: Array, evidence: Evidence, chosen: PoolWeights, sets: slice) -> None:
-    """Σ_k w_k·e_k + b is added to scores (N, S, C), by blocks of rows."""
-    for rows in row_blocks(len(scores)):
-        part = scores[rows]
-        for name, source in evidence.items():
-            weight = chosen.weights.get(name, 0.0)
-            if weight > 0:
-                part += np.float32(weight) * source[rows, sets]
-        part += chosen.offsets.astype(np.float32)
+    return rowwise(  # type: ignore[no-any-return]
+        added, scene.logits, Sets([evidence[name] for name in used], sets)
+    )
 
 
 def neighbour_agreement(scene: Scene, known: Known, seen_edges: int) -> float:
     """How much more often than by chance neighbours have the same class: by known labels where
     enough edges have both ends known, else by the model's answers."""
-    links = scene.matrix.tocoo()
-    different = links.row != links.col
-    row, col = links.row[different], links.col[different]
-    label = np.full(scene.n_nodes, -1)
-    label[known.nodes] = known.classes
-    seen = (label[row] >= 0) & (label[col] >= 0)
-    if seen.sum() < 2 * seen_edges:  # every edge is there both ways
-        label = scene.logits.argmax(axis=1)
-        seen = np.ones(len(row), bool)
-    if not seen.any():
+    matrix, n_classes = scene.matrix, scene.n_classes
+    ends, same = same_ends(matrix, Looked(known.nodes, known.classes), n_classes)
+    if ends.sum() < 2 * seen_edges:  # every edge is there both ways
+        answers = rowwise(lambda part: part.argmax(axis=1), scene.logits)
+        ends, same = same_ends(matrix, answers, n_classes)
+    if not ends.sum():
         return 0.0
-    left, right = label[row[seen]], label[col[seen]]
-    chance = float(((np.bincount(left) / len(left)) ** 2).sum())
-    return float(((left == right).mean() - chance) / (1.0 - chance)) if chance < 1.0 else 0.0
+    chance = float(((ends / ends.sum()) ** 2).sum())
+    alike = float(same.sum() / ends.sum())
+    return (alike - chance) / (1.0 - chance) if chance < 1.0 else 0.0
 
 
 def prior_corners(agreement: float, n_labels: float, settings: DecideSettings) -> dict[str, float]:

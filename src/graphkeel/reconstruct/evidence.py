@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.graph.label_sets import LabelSets
-from graphkeel.graph.propagate.view import Layers, Products, View, kept
+from graphkeel.graph.propagate.rowwise import Nodes, fold, largest, mean_row, rowwise
+from graphkeel.graph.propagate.view import Alike, Layers, Products, View, kept
 from graphkeel.graph.ridge import RidgeSettings, ridge_probe, soft_ridge
 from graphkeel.graph.rows import log_rows, log_softmax, softmax
 from graphkeel.reconstruct.scene import Scene
@@ -60,9 +61,9 @@ def first_evidence(
     nothing."""
     n_sets = len(labels.used)
     if "model" not in without:
-        yield "model", _alike(log_rows(scene.beliefs), n_sets)
+        yield "model", Layers(Alike(rowwise(log_rows, scene.beliefs), n_sets))
     if "model~" not in without:
-        yield "model~", _alike(log_rows(scene.smoothed_beliefs), n_sets)
+        yield "model~", Layers(Alike(rowwise(log_rows, scene.smoothed_beliefs), n_sets))
     if not len(labels.nodes):
         return
     members = labels.members()
@@ -76,11 +77,13 @@ def _from_labels(
     scene: Scene, labels: LabelSets, members: Array, settings: EvidenceSettings
 ) -> Iterator[tuple[str, Callable[[], Layers]]]:
     """Names, and functions that compute the evidence."""
-    near = cache(lambda: _walked(scene, labels.on_graph(scene.n_nodes), settings))
+    ids = Nodes(scene.n_nodes)
+    near = cache(lambda: _walked(scene, rowwise(labels.known_at, ids, scene.logits), settings))
     yield "labels", lambda: _floored(near(), settings.floor)
     yield "labels=", lambda: same_sizes(near(), settings.floor)
     x = scene.smoothed_directions
-    yield "means~", lambda: nearest_mean(x, x[labels.nodes], members, settings.sharpness)
+    means = partial(nearest_mean, x, x[labels.nodes], np.swapaxes(members, 0, 1))
+    yield "means~", lambda: means(settings.sharpness)
     for name, views in scene.views.items():
         probe = partial(ridge_probe, views, labels, settings.ridge)
         if name == "hops":
@@ -138,14 +141,13 @@ def _from_answer(
     scene: Scene, labels: LabelSets, posterior: Array, settings: EvidenceSettings
 ) -> Iterator[tuple[str, Callable[[], Layers]]]:
     """Names, and functions that compute the evidence."""
-    soft = labels.soft(posterior)
+    soft = rowwise(labels.soft, posterior, Nodes(scene.n_nodes))
     own, hops = scene.relu_units
     yield "soft own", lambda: _soft_probe(own, labels, soft, settings)
     yield "soft hops~", lambda: _diffused(scene, _soft_probe(hops, labels, soft, settings))
     x = scene.smoothed_directions
-    members = np.swapaxes(soft, 0, 1)
-    yield "soft means~", lambda: _diffused(scene, nearest_mean(x, x, members, settings.sharpness))
-    soft = members = np.zeros(0, np.float32)  # nothing below needs them
+    yield "soft means~", lambda: _diffused(scene, nearest_mean(x, x, soft, settings.sharpness))
+    soft = np.zeros(0, np.float32)  # nothing below needs it
     surest = partial(pseudo_labels, labels, posterior, settings)
     yield "pseudo-labels=", lambda: same_sizes(_walked(scene, surest(), settings), settings.floor)
 
@@ -165,19 +167,17 @@ def _diffused(scene: Scene, logs: Layers) -> Layers:
 
 def pseudo_labels(labels: LabelSets, posterior: Array, settings: EvidenceSettings) -> Array:
     """One-hot rows at known labels and at the surest nodes of each class, zero elsewhere."""
-    guess = posterior.argmax(axis=2)
-    sure = posterior.max(axis=2)
-    found = np.zeros_like(posterior)
-    for s, used in enumerate(labels.used):
-        free = np.ones(len(guess), bool)
-        free[labels.nodes[used]] = False
-        for c in range(labels.n_classes):
-            nodes = np.flatnonzero(free & (guess[:, s] == c))
-            count = min(len(nodes), max(settings.fewest, int(settings.share * len(nodes))))
-            if count:
-                top = np.argpartition(-sure[nodes, s], count - 1)[:count]
-                found[nodes[top], s, c] = 1.0
-    return labels.written_on(found)
+    ids = Nodes(len(posterior))
+    classes = rowwise(labels.unlabelled, posterior, ids)
+    sure = rowwise(lambda part: part.max(axis=2), posterior)
+
+    def wanted(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        share = (settings.share * sizes).astype(np.int64)
+        return np.minimum(sizes, np.maximum(settings.fewest, share))
+
+    least, last = largest(sure, classes, labels.n_classes, wanted)
+    found: Array = rowwise(partial(labels.with_surest, least, last), sure, classes, ids)
+    return found
 
 
 def tempered(values: Any, posterior: Array, settings: EvidenceSettings) -> Layers:
@@ -198,15 +198,9 @@ def tempered(values: Any, posterior: Array, settings: EvidenceSettings) -> Layer
     return Layers(values, lambda z, _, sets: log_softmax(factor[sets] * z))
 
 
-def _alike(values: Array, n_sets: int) -> Layers:
-    """One array for every set of labels, without a copy."""
-    shape = (len(values), n_sets, values.shape[1])
-    return Layers(np.broadcast_to(values[:, None, :], shape))
-
-
 def same_sizes(near: Array, floor: float) -> Layers:
     """Spread labels (N, S, C), scaled so that all classes have one size; log-probabilities."""
-    sizes = near.sum(axis=0, dtype=np.float32)
+    sizes = fold(lambda part: part.sum(axis=0, dtype=np.float64), near).astype(np.float32)
     scale = sizes.mean(axis=1, keepdims=True) / (sizes + 1e-9)
     return Layers(near, lambda z, _, sets: log_rows(z * scale[sets] + floor))
 
@@ -221,15 +215,15 @@ def _soft_probe(units: Any, labels: LabelSets, soft: Array, settings: EvidenceSe
 
 
 def nearest_mean(x: Array, rows: Array, members: Array, sharpness: float) -> Layers:
-    """Distance to the mean of each class's members; log-probabilities, shape (N, S, C)."""
-    mass = members.sum(axis=1) + 1.0  # one more member at the centre of all nodes
-    flat = np.swapaxes(members, 0, 1).reshape(len(rows), -1)
-    means = (flat.T @ rows).reshape(*mass.shape, -1) / mass[:, :, None]
+    """Distance to the mean of each class's members (n, S, C); log-probabilities, (N, S, C)."""
+    mass = fold(lambda part: part.sum(axis=0), members) + 1.0  # one more at the centre of all nodes
+    sums = fold(lambda part, some: part.reshape(len(part), -1).T @ some, members, rows)
+    means = sums.reshape(*mass.shape, -1) / mass[:, :, None]
     offsets = (means**2).sum(axis=2)
     cross = Products([View(x)], [np.moveaxis(-2 * means, 2, 0)], offsets)
     # of the mean distance, the mean over nodes is known without a look at each
-    size = float((x**2).sum(dtype=np.float64)) / len(x)
-    centre = x.mean(axis=0, dtype=np.float64)
+    size = fold(lambda part: float((part**2).sum(dtype=np.float64)), x) / len(x)
+    centre = mean_row(x)
     scale = size + (offsets - 2 * means @ centre).mean(axis=1)
     sharp = (sharpness / np.maximum(scale, 1e-9)).astype(np.float32)[:, None]
 

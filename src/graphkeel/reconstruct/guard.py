@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from graphkeel.graph.propagate.rowwise import fold
 from graphkeel.reconstruct.statement import Statement
 
 Bools = NDArray[np.bool_]
@@ -121,10 +122,14 @@ def believed_share(posterior: NDArray[np.float32], untouched: NDArray[np.int64])
         posterior: shape (N, C).
         untouched: the model's classes, shape (N,).
     """
-    decided = posterior.argmax(axis=1)
-    differ = np.flatnonzero(decided != untouched)
-    won = float(posterior[differ, decided[differ]].sum())
-    lost = float(posterior[differ, untouched[differ]].sum())
+
+    def sums(part: NDArray[np.float32], before: NDArray[np.int64]) -> NDArray[np.float64]:
+        decided = part.argmax(axis=1)
+        differ = np.flatnonzero(decided != before)
+        both = part[differ, decided[differ]], part[differ, before[differ]]
+        return np.array([side.sum(dtype=np.float64) for side in both])
+
+    won, lost = fold(sums, posterior, untouched).tolist()
     return won / (won + lost) if won + lost > 0 else 0.5
 
 

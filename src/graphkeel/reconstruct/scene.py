@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
-from graphkeel.graph.features import ReluFeatures, UnitRows, unit_rows
+from graphkeel.graph.features import ReluFeatures, UnitRows, sparse_rows, unit_rows
 from graphkeel.graph.propagate.adjacency import normalise
-from graphkeel.graph.propagate.local import hops_of, pagerank, row_blocks
-from graphkeel.graph.propagate.view import View, kept
+from graphkeel.graph.propagate.local import hops_of, pagerank
+from graphkeel.graph.propagate.rowwise import fold, mean_row, rowwise
+from graphkeel.graph.propagate.view import Links, View, kept
 from graphkeel.graph.rows import softmax
 
 Array = NDArray[np.float32]
@@ -44,12 +44,12 @@ class SceneSettings:
 
 
 class Scene:
-    """A frozen model's answers on a graph.
+    """A frozen model's answers on a graph; the arrays may live on a cluster.
 
     Args:
         logits: of the model as it is, float32, shape (N, C).
         x: features, float32, shape (N, d).
-        edge_index: int64, shape (2, E); taken both ways.
+        edges: int64, shape (2, E); taken both ways. Or Ŝ itself, where it lives on a cluster.
         seed: of the projection of wide features.
     """
 
@@ -57,7 +57,7 @@ class Scene:
         self,
         logits: Array,
         x: Array,
-        edge_index: NDArray[np.int64],
+        edges: Any,
         *,
         seed: int = 0,
         settings: SceneSettings = SceneSettings(),
@@ -67,12 +67,14 @@ class Scene:
         self.n_nodes, self.n_classes = logits.shape
         self.seed = seed
         self.settings = settings
-        self.matrix = normalise(edge_index, len(x))
+        self.matrix = normalise(edges, len(x)) if isinstance(edges, np.ndarray) else edges
 
     def spread(self, values: Array, steps: int | None = None, *, over: bool = False) -> Array:
         """Personalised PageRank of values (N, …), cut off after some steps; written over them, if
         that is allowed."""
-        flat = np.ascontiguousarray(values.reshape(self.n_nodes, -1), dtype=np.float32)
+        flat = values.reshape(self.n_nodes, -1)
+        if isinstance(flat, np.ndarray):
+            flat = np.ascontiguousarray(flat, dtype=np.float32)
         steps = self.settings.steps if steps is None else steps
         out = flat if over else None
         found = pagerank(self.matrix, flat, steps, self.settings.teleport, out)
@@ -80,7 +82,7 @@ class Scene:
 
     @property
     def beliefs(self) -> Array:
-        return softmax(self.logits)
+        return rowwise(softmax, self.logits)
 
     @cached_property
     def smoothed_beliefs(self) -> Array:
@@ -91,12 +93,11 @@ class Scene:
         """The features, or their principal components where there are many."""
         if not self.is_wide:
             return self.x
-        mean = self.x.mean(axis=0)
+        mean = mean_row(self.x)
         some = self.x[:: max(1, self.n_nodes // self.settings.sample)] - mean
         n_kept = min(self.settings.narrow, *some.shape)
         _, _, directions = randomized_svd(some, n_kept, n_iter=2, random_state=self.seed)
-        blocks = row_blocks(self.n_nodes)
-        return kept(np.concatenate([(self.x[rows] - mean) @ directions.T for rows in blocks]))
+        return kept(rowwise(lambda part: (part - mean) @ directions.T, self.x))
 
     @property
     def is_wide(self) -> bool:
@@ -114,13 +115,13 @@ class Scene:
     def views(self) -> dict[str, list[View]]:
         """All features, as sums of views: own ones; with those of neighbours; with links."""
         own, hops = self._word_views() if self.is_wide else self._relu_views()
-        return {"own": own, "hops": hops, "links": [*hops, View(self._links())]}
+        return {"own": own, "hops": hops, "links": [*hops, View(Links(self.matrix))]}
 
     def _word_views(self) -> tuple[list[View], list[View]]:
         """Many features as they are, and those of one and two hops."""
         words: Any = UnitRows(self.x)
-        if np.count_nonzero(self.x) < 0.1 * self.x.size:
-            words = sparse.csr_matrix(unit_rows(self.x))
+        if fold(np.count_nonzero, self.x) < 0.1 * self.x.size:
+            words = sparse_rows(words)
         hops = [View(words, self.matrix, hops) for hops in range(3)]
         return hops[:1], hops
 
@@ -139,11 +140,3 @@ class Scene:
         units, bias = self.settings.units, self.settings.bias
         own = ReluFeatures(UnitRows(self.reduced, centred=True), units, bias, rng)
         return own, ReluFeatures(UnitRows(*walks, centred=True), 2 * units, bias, rng)
-
-    def _links(self) -> sparse.csr_matrix:
-        """Whom a node is linked with, rows of length one."""
-        links = self.matrix.copy()
-        links.setdiag(0)
-        links.eliminate_zeros()
-        lengths = np.sqrt(np.asarray(links.multiply(links).sum(axis=1)).ravel())
-        return sparse.diags(1.0 / np.maximum(lengths, 1e-12)).astype(np.float32) @ links

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from graphkeel.core.memory import release_memory
 from graphkeel.core.steps import stage
-from graphkeel.graph.propagate.local import row_blocks
+from graphkeel.graph.propagate.rowwise import stored
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import Forward, Narrowed
 from graphkeel.models.units import (
@@ -179,7 +179,7 @@ def steer(
         fall=fall,
         passes=passes,
         agreement=float((margins > 0).float().mean()),
-        tied=loss.tied(logits, unit),
+        tied=loss.tied(logits / unit),
         answer=logits.argmax(dim=1),
         margins=margins,
         change=relative_change(features, x),
@@ -194,50 +194,33 @@ class _Loss:
     weight: Tensor  # (N, 1)
     margin: float
 
-    def shortfall(self, logits: Tensor, rows: slice) -> Tensor:
-        """By how much the wanted class of some nodes misses its margin over every other; negative:
-        has more."""
-        column = self.wanted[rows, None]
-        missing = self.margin - logits[rows].gather(1, column) + logits[rows]
-        return missing.scatter_(1, column, 0.0)
+    def shortfall(self, logits: Tensor) -> Tensor:
+        """By how much the wanted class misses its margin over every other; negative: has more."""
+        column = self.wanted[:, None]
+        missing = self.margin - logits.gather(1, column) + logits
+        return missing.scatter(1, column, 0.0)
 
     def value(self, logits: Tensor) -> float:
-        total = 0.0
-        for rows in row_blocks(len(logits)):
-            missing = self.shortfall(logits, rows).clamp_min_(0.0).double()
-            total += float((self.weight[rows] * missing.square()).sum())
-        return 0.5 * total
+        missing = self.shortfall(logits).clamp_min(0.0).double()
+        return 0.5 * float((self.weight * missing.square()).sum())
 
     def gradient(self, logits: Tensor) -> Tensor:
-        found = torch.empty_like(logits)
-        for rows in row_blocks(len(logits)):
-            missing = self.weight[rows] * self.shortfall(logits, rows).clamp_min_(0.0)
-            own = -missing.sum(dim=1, keepdim=True)
-            found[rows] = missing.scatter_(1, self.wanted[rows, None], own)
-        return found
+        missing = self.weight * self.shortfall(logits).clamp_min(0.0)
+        return missing.scatter(1, self.wanted[:, None], -missing.sum(dim=1, keepdim=True))
 
     def margins(self, logits: Tensor) -> Tensor:
         """Of the wanted class over the best other one, shape (N,)."""
-        found = logits.new_empty(len(logits))
-        for rows in row_blocks(len(logits)):
-            column = self.wanted[rows, None]
-            others = logits[rows].scatter(1, column, -math.inf).amax(dim=1)
-            found[rows] = logits[rows].gather(1, column).squeeze(1) - others
-        return found
+        column = self.wanted[:, None]
+        others = logits.scatter(1, column, -math.inf).amax(dim=1)
+        return logits.gather(1, column).squeeze(1) - others
 
-    def tied(self, logits: Tensor, unit: float = 1.0) -> float:
+    def tied(self, logits: Tensor) -> float:
         """Share of nodes that disagree and have the logits of a node that agrees."""
         agrees = self.margins(logits) > 0
-        powers = [pow(6364136223846793005, k + 1, 2**63) for k in range(logits.shape[1])]
-        factors = torch.tensor(powers).to(logits.device)
-        hashed = torch.empty_like(self.wanted)
-        for rows in row_blocks(len(logits)):
-            digits = (1e4 * (logits[rows] / unit)).round().long()
-            hashed[rows] = (digits * factors).sum(dim=1)
-        _, group = hashed.unique(return_inverse=True)
-        served = torch.zeros_like(group, dtype=torch.bool)
-        served[group[agrees]] = True
-        return float((served[group] & ~agrees).float().mean())
+        factors = [pow(6364136223846793005, k + 1, 2**63) for k in range(logits.shape[1])]
+        hashed = (1e4 * logits).round().long() * torch.tensor(factors).to(logits.device)
+        group = hashed.sum(dim=1)
+        return int(torch.isin(group[~agrees], group[agrees]).sum()) / max(1, len(logits))
 
 
 def _loss(wanted: Tensor, posterior: Tensor, settings: SteerSettings) -> _Loss:
@@ -380,7 +363,7 @@ class _Loop:
             length = self.settings.first_step * len(direction) ** 0.5 / size
         for _ in range(self.settings.tried):
             logits = self.model.answer(self.coefficients + length * direction)
-            best = self._line_minimum(direction, logits, length)
+            best = self._line_minimum(direction, (logits - self.logits) / length, length)
             ratio = best / length
             is_near = 0.3 <= ratio <= 3
             if is_affine and 1e-3 <= ratio <= 5:
@@ -399,17 +382,17 @@ class _Loop:
         return False
 
     def _accept(self, logits: Tensor, step: Tensor) -> None:
-        self.coefficients = self.coefficients + step
+        self.coefficients = stored(self.coefficients + step)
         pull = self.model.pull(self.loss.gradient(logits))
-        gradient = pull + self.ridge * self.coefficients
+        gradient = stored(pull + self.ridge * self.coefficients)
         self._remember(step, gradient - self.gradient)
         self.gradient = gradient
-        self.logits = logits
+        self.logits = stored(logits)
 
     def _remember(self, step: Tensor, curved: Tensor) -> None:
         along = float((step * curved).sum())
         if along > 0:
-            self.pairs.append((step, curved, 1 / along))
+            self.pairs.append((stored(step), stored(curved), 1 / along))
 
     def _direction(self) -> Tensor:
         """Minus the inverse Hessian that L-BFGS has seen, times the gradient."""
@@ -424,16 +407,15 @@ class _Loop:
             found = found / (inverse * float((curved * self.model.precondition(curved)).sum()))
         for (step, curved, inverse), share in zip(self.pairs, reversed(shares), strict=True):
             found = found + (share - inverse * float((curved * found).sum())) * step
-        return found
+        return stored(found)
 
-    def _line_minimum(self, direction: Tensor, logits: Tensor, start: float) -> float:
-        """Where V is least on a line along which logits change as they do to `start` (Newton)."""
-        some = slice(None, None, max(1, len(logits) // self.settings.searched))
-        missing = self.loss.shortfall(self.logits, some)
-        slope = (logits[some] - self.logits[some]) / start
-        rate = slope - slope.gather(1, self.loss.wanted[some, None])
+    def _line_minimum(self, direction: Tensor, slope: Tensor, start: float) -> float:
+        """Where V is least along a line on which the logits change as `slope` says (Newton)."""
+        some = slice(None, None, max(1, len(slope) // self.settings.searched))
+        missing = self.loss.shortfall(self.logits)[some]
+        rate = (slope - slope.gather(1, self.loss.wanted[:, None]))[some]
         weight = self.loss.weight[some]
-        cost = self.ridge * len(weight) / len(logits)
+        cost = self.ridge * len(weight) / len(slope)
         pull = cost * float((direction * self.coefficients).sum())
         bend = cost * float(direction.square().sum())
         place = start

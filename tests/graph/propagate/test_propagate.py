@@ -87,13 +87,11 @@ def test_threads_multiply_as_scipy_does(medium):
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"engine": "magic"}, ConfigError),
         ({"norm": "max"}, ConfigError),
         ({"hops": -1}, ConfigError),
         ({"hops": True}, ConfigError),
         ({"teleport": 1.0}, ConfigError),
         ({"block": 0}, ConfigError),
-        ({"surplus": 1}, ConfigError),
         ({"out": np.zeros((2, 2), np.float32)}, DataError),
         ({"graph": np.array([[0], [3]])}, DataError),
         ({"graph": np.array([[0.5], [1.0]])}, DataError),

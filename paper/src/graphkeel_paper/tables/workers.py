@@ -65,7 +65,7 @@ def _on_loky(_workers: Workers) -> Iterator[None]:
 
 @contextmanager
 def _on_dask(workers: Workers) -> Iterator[None]:
-    from graphkeel.graph.propagate.dask_engine import local_cluster
+    from graphkeel.cluster.work import local_cluster
 
     distributed = import_optional("dask.distributed", extra="dask")
     # A job that kills its worker would kill a second one, too; it is then tried in a process of

@@ -1,10 +1,8 @@
-"""`propagate`: one call, whichever engine does the work."""
+"""`propagate`: features spread over a graph, in memory or from disk to disk."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,12 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.names import check_name
 from graphkeel.graph.propagate.adjacency import normalise
 from graphkeel.graph.propagate.local import stream
-from graphkeel.graph.propagate.partitions import Partitions
 
-ENGINES = ("local", "dask")
 Array = NDArray[np.float32]
 Graph: TypeAlias = Any  # an integer array (2, E) or a scipy sparse matrix (scipy ships no types)
 
@@ -32,28 +27,22 @@ def propagate(
     teleport: float = 0.0,
     block: int | None = None,
     out: Array | Path | str | None = None,
-    engine: str = "local",
-    **options: Any,
 ) -> Array:
     """Ŝ^K X, or personalised smoothing Z ← (1−a)·ŜZ + a·X with a `teleport` a > 0.
 
     Args:
         graph: `edge_index` of shape (2, E), taken both ways and once each, with a loop added at
-            every node; or a square sparse matrix, used as it is; or, for the Dask engine,
-            `Partitions` on disk.
+            every node; or a square sparse matrix, used as it is.
         x: features, one row a node; a memory-mapped array is streamed, never read as a whole.
         hops: K.
         norm: `sym` or `row`, for an `edge_index`.
         teleport: a.
         block: columns worked on at once; None: as many as fit into 2 GiB of working memory.
         out: an array to fill, or the path of an `.npy` file to write; None: an array in memory.
-        engine: `local`, or `dask` (extra `dask`).
-        options: of the Dask engine.
 
     Returns:
         The array that was filled; for a path, the file mapped for reading.
     """
-    check_name("the engine", engine, ENGINES)
     if isinstance(hops, bool) or not isinstance(hops, int | np.integer) or hops < 0:
         raise ConfigError("hops must be a whole number, at least 0", got=repr(hops))
     if not 0.0 <= teleport < 1.0:
@@ -67,7 +56,7 @@ def propagate(
     matrix = _matrix(graph, x.shape[0], norm)
 
     def fill(result: Array) -> Array:
-        _stream(engine, matrix, options)(x, result, hops, teleport, block)
+        stream(matrix, x, result, hops, teleport, block)
         return result
 
     if isinstance(out, str | Path):
@@ -78,23 +67,6 @@ def propagate(
             "out must be float32 of x's shape", got=f"{result.dtype}, {result.shape} for {x.shape}"
         )
     return fill(result)
-
-
-def _stream(
-    engine: str, matrix: sparse.csr_matrix | Partitions, options: dict[str, Any]
-) -> Callable[..., None]:
-    """The engine's function of (x, out, hops, teleport, block)."""
-    if engine == "dask":
-        # by name: the engine's own file is loaded only where it is asked for
-        dask = import_module("graphkeel.graph.propagate.dask_engine")
-        return partial(dask.stream, matrix, **options)
-    if options:
-        raise ConfigError("the local engine takes no further options", got=", ".join(options))
-    if isinstance(matrix, Partitions):
-        raise ConfigError(
-            "a partitioned graph needs the Dask engine", fix="Call propagate(…, engine='dask')."
-        )
-    return partial(stream, matrix)
 
 
 def _into_file(path: Path, shape: tuple[int, ...], fill: Callable[[Array], Array]) -> Array:
@@ -111,13 +83,7 @@ def _into_file(path: Path, shape: tuple[int, ...], fill: Callable[[Array], Array
     return np.load(path, mmap_mode="r")
 
 
-def _matrix(graph: Graph, n_nodes: int, norm: str) -> sparse.csr_matrix | Partitions:
-    if isinstance(graph, Partitions):
-        if graph.n_nodes != n_nodes:
-            raise DataError(
-                f"the partitioned graph must have {n_nodes} nodes, as x has rows", got=graph.n_nodes
-            )
-        return graph
+def _matrix(graph: Graph, n_nodes: int, norm: str) -> sparse.csr_matrix:
     if not sparse.issparse(graph):
         return normalise(graph, n_nodes, norm)
     if graph.shape != (n_nodes, n_nodes):

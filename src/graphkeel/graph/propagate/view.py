@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphkeel.graph.propagate.local import STREAM, multiply, row_blocks
+from graphkeel.graph.propagate.local import STREAM, home_of, multiply, row_blocks
+from graphkeel.graph.propagate.rowwise import Nodes, fold, rowwise
 
 Array = NDArray[np.float32]
 ALL = slice(None)
@@ -38,21 +39,85 @@ class View:
     def rows(self, nodes: NDArray[np.int64]) -> Any:
         if not self.hops:
             return self.features[nodes]
-        walk = self.matrix[nodes]
-        for _ in range(self.hops - 1):
-            walk = walk @ self.matrix
+        parts = row_blocks(len(nodes), STREAM.walked)
+        found = [_walk_from(nodes[part], self) for part in parts]
+        return sparse.vstack(found) if sparse.issparse(found[0]) else np.concatenate(found)
+
+    def reached(self, nodes: NDArray[np.int64]) -> tuple[View, Any]:
+        """The rows of some nodes, and the view without columns in which they are all zero, where
+        there are as many as nodes."""
+        if not isinstance(self.features, Links):
+            return self, self.rows(nodes)
+        columns = np.unique(np.append(self.features[nodes].indices, nodes[:1]))  # never none
+        narrow = View(Links(self.features.matrix, columns))
+        return narrow, narrow.rows(nodes)
+
+
+def _walk_from(nodes: NDArray[np.int64], view: View) -> Any:
+    walk = view.matrix[nodes]
+    for _ in range(view.hops - 1):
         reached = np.unique(walk.indices)
-        return walk[:, reached] @ self.features[reached]
+        walk = walk[:, reached] @ view.matrix[reached]
+    reached = np.unique(walk.indices)
+    return walk[:, reached] @ view.features[reached]
 
 
-def kept(values: Array) -> NDArray[Any]:
+class Links:
+    """Whom a node is linked with, rows of length one; computed when they are asked for.
+
+    Args:
+        matrix: Ŝ.
+        columns: ascending ids of the nodes that are looked for; None: all.
+    """
+
+    def __init__(self, matrix: Any, columns: NDArray[np.int64] | None = None) -> None:
+        self.matrix = matrix
+        self.columns = columns
+        n_nodes = matrix.shape[0]
+        self.shape = (n_nodes, n_nodes if columns is None else len(columns))
+        self.home = home_of(matrix)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, nodes: Any) -> sparse.csr_matrix:
+        rows = self.matrix[nodes]
+        ids = Nodes(len(self))[nodes] if isinstance(nodes, slice) else np.asarray(nodes)
+        own = np.repeat(ids, np.diff(rows.indptr)) == rows.indices
+        values = np.where(own, np.float32(0), rows.data)
+        rows = sparse.csr_matrix((values, rows.indices, rows.indptr), shape=rows.shape)
+        lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+        scale = (1.0 / np.maximum(lengths, 1e-12)).astype(np.float32)
+        rows.data = rows.data * np.repeat(scale, np.diff(rows.indptr))
+        if self.columns is not None:
+            return _columns_of(rows, self.columns)
+        rows.eliminate_zeros()
+        return rows
+
+
+def _columns_of(rows: sparse.csr_matrix, columns: NDArray[np.int64]) -> sparse.csr_matrix:
+    place = np.minimum(np.searchsorted(columns, rows.indices), max(0, len(columns) - 1))
+    chosen = (columns[place] == rows.indices) & (rows.data != 0)
+    ends = np.concatenate([[0], np.cumsum(chosen)])[rows.indptr]
+    shape = (rows.shape[0], len(columns))
+    return sparse.csr_matrix((rows.data[chosen], place[chosen], ends), shape=shape)
+
+
+def kept(values: Any) -> Any:
     """The values as they are kept: from `halved` numbers on with 16 bits each, where these can
     hold the largest and do not round it to the step of the smallest."""
     if values.size < STREAM.halved:
         return values
-    largest = max(float(values.max()), -float(values.min()))
-    fits = 2.0**-6 <= largest <= 2.0**15
-    return values.astype(np.float16) if fits else values
+    fits = 2.0**-6 <= fold(_largest, values, combine=max) <= 2.0**15
+    return rowwise(_halved, values) if fits else values
+
+
+def _largest(part: Array) -> float:
+    return max(float(part.max()), -float(part.min()))
+
+
+def _halved(part: Array) -> NDArray[np.float16]:
+    return part.astype(np.float16)
 
 
 class Layers:
@@ -67,6 +132,13 @@ class Layers:
         self.values = values
         self.finish = finish
         self.shape = values.shape
+
+    @property
+    def home(self) -> Any:
+        return home_of(self.values)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
 
     def __getitem__(self, key: Any) -> Array:
         nodes, sets = key if isinstance(key, tuple) else (key, ALL)
@@ -83,19 +155,60 @@ class Layers:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self.written().astype(dtype or np.float32, copy=False)
 
-    def written(self) -> Array:
+    def written(self) -> Any:
         """All of it, as an array of its own."""
-        found = np.empty(self.shape, np.float32)
-        for rows in row_blocks(self.shape[0]):
-            found[rows] = self[rows]
-        return found
+        return rowwise(np.asarray, self)
 
     def keep_last(self) -> None:
         """Let go of all sets but the last."""
-        if isinstance(self.values, np.ndarray):
-            self.values = self.values[:, LAST].copy()
-        else:
+        if hasattr(self.values, "keep_last"):
             self.values.keep_last()
+        else:
+            self.values = rowwise(_last, self.values)
+
+
+def _last(part: Array) -> Array:
+    return part[:, LAST]
+
+
+class Sets:
+    """Some sets of several layers, side by side in a list: rows of all of them at once.
+
+    Args:
+        layers: each of shape (N, S, C).
+        sets: which of S.
+    """
+
+    def __init__(self, layers: list[Layers], sets: slice) -> None:
+        self.layers = layers
+        self.sets = sets
+        self.home = home_of(*layers)
+
+    def __getitem__(self, rows: slice) -> list[Array]:
+        return [layer[rows, self.sets] for layer in self.layers]
+
+
+class Alike:
+    """One array (N, C) for each of some sets, without a copy.
+
+    Args:
+        values: shape (N, C).
+        n_sets: S.
+    """
+
+    def __init__(self, values: Any, n_sets: int) -> None:
+        self.values = values
+        self.shape = (len(values), n_sets, values.shape[1])
+        self.home = home_of(values)
+
+    def __getitem__(self, key: tuple[Any, slice]) -> Array:
+        nodes, sets = key
+        part = self.values[nodes][:, None, :]
+        return np.broadcast_to(part, (len(part), *self.shape[1:]))[:, sets]
+
+    def keep_last(self) -> None:
+        """Let go of all sets but the last."""
+        self.shape = (self.shape[0], 1, self.shape[2])
 
 
 class Products:
@@ -114,6 +227,10 @@ class Products:
         self.shape = (views[0].features.shape[0], *offsets.shape)
         self._far = _walked([pair for pair in pairs if pair[0].hops], self.shape)
 
+    @property
+    def home(self) -> Any:
+        return home_of(self._far, *(features for features, _ in self._own))
+
     def __getitem__(self, key: Any) -> Array:
         nodes, sets = key
         offsets = self._offsets[sets]
@@ -128,7 +245,7 @@ class Products:
         """Let go of all sets but the last."""
         self._own = [(features, weight[:, LAST].copy()) for features, weight in self._own]
         if self._far is not None:
-            self._far = self._far[:, LAST].copy()
+            self._far = rowwise(_last, self._far)
 
 
 def _read(features: Any, weight: Array) -> tuple[Any, Array]:
@@ -140,18 +257,19 @@ def _read(features: Any, weight: Array) -> tuple[Any, Array]:
     return features[:, columns], weight[columns]
 
 
-def _added(features: Any, weight: Array, found: Array | None) -> Array:
+def _added(features: Any, weight: Array, found: Any) -> Any:
     """found + features · weight, by blocks of rows; written over what was found."""
-    if found is None:
-        found = np.zeros((features.shape[0], weight.shape[1]), np.float32)
-    for rows in row_blocks(len(found)):
-        found[rows] += np.asarray(features[rows] @ weight)
-    return found
+
+    def product(part: Any, *before: Array) -> Array:
+        return sum(before, np.asarray(part @ weight))
+
+    arrays = (features,) if found is None else (features, found)
+    return rowwise(product, *arrays, out=found)
 
 
-def _walked(pairs: list[tuple[View, Array]], shape: tuple[int, ...]) -> Array | None:
+def _walked(pairs: list[tuple[View, Array]], shape: tuple[int, ...]) -> Any:
     """Products with what lies some hops away: the farthest are walked together with the nearer."""
-    found: Array | None = None
+    found: Any = None
     for hops in range(max((view.hops for view, _ in pairs), default=0), 0, -1):
         for view, weight in pairs:
             if view.hops == hops:

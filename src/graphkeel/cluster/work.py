@@ -1,0 +1,374 @@
+"""Work on the rows of arrays by the workers of a Dask cluster: a task for each part of the rows.
+
+A task reads the rows that it needs from files, writes its part of the result under another name,
+renames it, and returns something small. Nothing is kept in a worker's memory, and whoever does a
+task again gets the same: Dask's own rescheduling survives a worker that dies."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.cluster.lazy import Lazy
+from graphkeel.cluster.stored import Stored, StoredMatrix, write_array
+from graphkeel.core.errors import ConfigError, DataError, KeelError
+from graphkeel.core.optional import import_optional
+from graphkeel.graph.propagate.local import STREAM, multiply, row_blocks
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """How work is cut.
+
+    Attributes:
+        tasks: parts of the rows for each thread of the cluster.
+        rows: most rows of a part; fewer where it takes that many tasks to keep all threads busy.
+        halo: share of a thread's memory for the values that a part reads from its neighbours; where
+            they take more, columns are worked on one group after the other.
+        waiting: seconds in which a scheduler must answer, and a first worker be there.
+    """
+
+    tasks: int = 4
+    rows: int = 1 << 15
+    halo: float = 0.1
+    waiting: float = 30.0
+
+    def bounds(self, n_rows: int, threads: int) -> list[int]:
+        """Row bounds of the parts: whole blocks, so that sums are those of one machine."""
+        wanted = -(-n_rows // (self.tasks * max(1, threads)))
+        blocks = max(1, min(self.rows, wanted) // STREAM.part)
+        rows = min(self.rows, blocks * STREAM.part)
+        return [*range(0, n_rows, rows), n_rows]
+
+
+class Cluster:
+    """Where arrays in files live, and who works on them.
+
+    Args:
+        client: of a running cluster.
+        scratch: a folder that all workers see.
+        n_rows: of the arrays.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        scratch: Path,
+        n_rows: int,
+        settings: ClusterSettings = ClusterSettings(),
+    ) -> None:
+        self.client = client
+        self.scratch = scratch
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        self.bounds = settings.bounds(n_rows, sum(one["nthreads"] for one in workers))
+        memory = min((one["memory_limit"] or 2**31) / one["nthreads"] for one in workers)
+        self.halo_bytes = int(settings.halo * memory)
+        self.tasks = 0
+
+    def __reduce__(self) -> Any:
+        """Sent to a worker, it is None: there arrays have no home, and work is done."""
+        return _nowhere, ()
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.bounds) - 1
+
+    # ---- what `graphkeel.graph.propagate.rowwise` and `local` ask for
+
+    def rowwise(self, function: Callable[..., Array], arrays: Sequence[Any]) -> Stored:
+        """function(part, …) of all rows, in files."""
+        folder = self.folder()
+        kinds = self.each(partial(_rowwise, function, arrays, folder), self.spans())
+        return self._made(folder, kinds)
+
+    def fold(
+        self, function: Callable[..., Any], arrays: Sequence[Any], combine: Callable[..., Any]
+    ) -> Any:
+        """function(part, …) of all rows, combined in the order of the blocks, as one machine
+        does."""
+        parts = self.each(partial(_fold, function, arrays, combine), self.spans())
+        found = None
+        for block in (block for part in parts for block in part):
+            found = block if found is None else combine(found, block)
+        return found
+
+    def product(
+        self,
+        matrix: StoredMatrix,
+        values: Stored,
+        base: Stored | None = None,
+        scale: float = 1.0,
+        keep: float = 0.0,
+        also: tuple[Callable[..., Array], Sequence[Any]] | None = None,
+    ) -> tuple[Stored, Stored | None]:
+        """scale·matrix @ values + keep·base; and a function of that and of other arrays' rows."""
+        base = base if keep else None
+        folders = (self.folder(), self.folder() if also else None)
+        task = partial(_product, matrix, values, base, scale, keep, also, folders, self.halo_bytes)
+        kinds = self.each(task, self.spans())
+        found = self._made(folders[0], [kind for kind, _ in kinds])
+        if folders[1] is None:
+            return found, None
+        return found, self._made(folders[1], [kind for _, kind in kinds])
+
+    def hops(self, matrix: StoredMatrix, values: Stored, hops: int, teleport: float) -> Stored:
+        """Z ← (1−a)·ŜZ + a·values, from Z = values."""
+        found = values
+        for _ in range(hops):
+            found, _ = self.product(matrix, found, values, 1.0 - teleport, teleport)
+        return found
+
+    def chebyshev(self, matrix: StoredMatrix, values: Stored, series: tuple[float, ...]) -> Stored:
+        """Σ_k c_k T_k(Ŝ) values."""
+        first = partial(_two_terms, np.float32(series[0]), np.float32(series[1]))
+        before = values
+        now, found = self.product(matrix, values, also=(first, [values]))
+        for term in series[2:]:
+            added = partial(_one_term, np.float32(term))
+            following, found = self.product(matrix, now, before, 2.0, -1.0, (added, [found]))
+            before, now = now, following
+        assert found is not None
+        return found
+
+    def times(self, matrix: StoredMatrix, values: Lazy) -> Lazy:
+        """matrix @ values, for tensors."""
+        return self.tensor(self.product(matrix, values.numpy())[0])
+
+    # ---- tensors
+
+    def tensor(self, array: Stored) -> Lazy:
+        """The array as torch's functions take it."""
+        return Lazy.of(array, self)
+
+    def lazy(self, function: Callable[..., Any], *values: Any) -> Lazy:
+        """A function of rows, described and not yet computed."""
+        return Lazy(self, len(self), function, values)
+
+    def __len__(self) -> int:
+        return self.bounds[-1]
+
+    # ---- tasks
+
+    def spans(self) -> list[tuple[int, int, int]]:
+        """Number, first and last row of every part."""
+        return [(i, *self.bounds[i : i + 2]) for i in range(self.n_parts)]  # type: ignore[misc]
+
+    def each(self, task: Callable[..., Any], spans: Sequence[Any]) -> list[Any]:
+        """task(span) for every span, by whichever worker is free; in the order of the spans."""
+        distributed = import_optional("dask.distributed", extra="dask")
+        shared = self.client.submit(_itself, task, key=f"keel-task-{uuid.uuid4().hex}", pure=False)
+        futures = self.client.map(_run, [shared] * len(spans), spans, pure=False)
+        self.tasks += len(spans)
+        try:
+            return list(self.client.gather(futures))
+        except distributed.KilledWorker as error:
+            raise ConfigError(
+                "one task has ended several workers",
+                got=str(error)[:200],
+                fix="Give the workers more memory, or fewer threads each.",
+            ) from error
+
+    def folder(self) -> Path:
+        """A new folder in the scratch folder."""
+        return Path(tempfile.mkdtemp(prefix="array-", dir=self.scratch))
+
+    def owned(self, folder: Path) -> Any:
+        """An object with which the folder goes."""
+        owner = _Owner()
+        weakref.finalize(owner, shutil.rmtree, str(folder), ignore_errors=True)
+        return owner
+
+    def _made(self, folder: Path, kinds: list[tuple[tuple[int, ...], str]]) -> Stored:
+        tail, dtype = kinds[0]
+        paths = [str(folder / f"{part:05d}.npy") for part in range(self.n_parts)]
+        found = Stored(paths, self.bounds, tail, dtype, self.owned(folder))
+        found.home = self
+        return found
+
+    def at_home(self, array: Any) -> Any:
+        """The array, on which this cluster works from now on."""
+        array.home = self
+        return array
+
+
+class _Owner:
+    """Files live as long as it does; a worker's copies own nothing."""
+
+    def __reduce__(self) -> Any:
+        return _nowhere, ()
+
+
+def _nowhere() -> None:
+    return None
+
+
+@contextmanager
+def connected(
+    scheduler: str | None, workers: int | None = None, settings: ClusterSettings = ClusterSettings()
+) -> Iterator[Any]:
+    """A client of the cluster at an address, or of one that lives as long as the block and listens
+    on loopback alone."""
+    distributed = import_optional("dask.distributed", extra="dask")
+    if scheduler is None:
+        with local_cluster(workers or 2) as cluster, cluster.get_client() as client:
+            yield client
+        return
+    try:
+        client = distributed.Client(scheduler, timeout=settings.waiting, set_as_default=False)
+        with client:
+            client.wait_for_workers(1, timeout=settings.waiting)
+            yield client
+    except KeelError:
+        raise
+    except (OSError, ValueError, TimeoutError) as error:
+        raise ConfigError(
+            "no Dask scheduler with a worker answers",
+            got=f"{scheduler}: {error}",
+            fix="Start one with `dask scheduler` and `dask worker ADDRESS`, or leave it out: then"
+            " workers of this machine do the work.",
+        ) from error
+
+
+def local_cluster(workers: int, **options: Any) -> Any:
+    """Worker processes of this machine that nobody else can reach."""
+    distributed = import_optional("dask.distributed", extra="dask")
+    return distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        **options,
+    )
+
+
+# ---- on the workers
+
+
+def _itself(task: Any) -> Any:
+    """A task that is sent once, and to a worker again if the one that has it dies."""
+    return task
+
+
+def _run(task: Callable[[Any], Any], span: Any) -> Any:
+    import torch
+
+    torch.set_num_threads(1)  # a worker's threads are Dask's, and sums are those of one thread
+    with torch.no_grad():
+        return task(span)
+
+
+def _rowwise(
+    function: Callable[..., Array], arrays: Sequence[Any], folder: Path, span: Sequence[int]
+) -> tuple[tuple[int, ...], str]:
+    part, first, last = span
+    found = None
+    for rows in row_blocks(last, start=first):
+        block = np.asarray(function(*(array[rows] for array in arrays)))
+        if found is None:
+            found = np.empty((last - first, *block.shape[1:]), block.dtype)
+        found[rows.start - first : rows.stop - first] = block
+    assert found is not None
+    return _written(folder, part, found)
+
+
+def _written(folder: Path, part: int, values: Array) -> tuple[tuple[int, ...], str]:
+    write_array(folder / f"{part:05d}.npy", values)
+    return values.shape[1:], values.dtype.str
+
+
+def _fold(
+    function: Callable[..., Any],
+    arrays: Sequence[Any],
+    combine: Callable[..., Any],
+    span: Sequence[int],
+) -> list[Any]:
+    """A value for each block; whole numbers are combined, as their order does not matter."""
+    found: list[Any] = []
+    for rows in row_blocks(span[2], start=span[1]):
+        value = function(*(array[rows] for array in arrays))
+        if found and getattr(value, "dtype", np.dtype(float)).kind in "iu":
+            found[0] = combine(found[0], value)
+        else:
+            found.append(value)
+    return found
+
+
+def _product(
+    matrix: StoredMatrix,
+    values: Stored,
+    base: Stored | None,
+    scale: float,
+    keep: float,
+    also: tuple[Callable[..., Array], Sequence[Any]] | None,
+    folders: tuple[Path, Path | None],
+    halo_bytes: int,
+    span: Sequence[int],
+) -> tuple[Any, Any]:
+    part, first, last = span
+    rows, halo = matrix.part(part)
+    width = values.shape[1]
+    found = np.empty((last - first, width), np.float32)
+    if base is not None:
+        found[:] = base[first:last]
+    group = max(1, min(width, halo_bytes // (4 * max(1, len(halo)))))
+    for low in range(0, width, group):
+        columns = slice(low, min(low + group, width))
+        near = _halo_values(values, halo, columns)
+        out = np.ascontiguousarray(found[:, columns]) if base is not None else None
+        found[:, columns] = multiply(rows, near, out, scale=scale, keep=keep)
+    more = None
+    if also is not None and folders[1] is not None:
+        function, arrays = also
+        more = _written(folders[1], part, function(found, *(a[first:last] for a in arrays)))
+    return _written(folders[0], part, found), more
+
+
+def _halo_values(values: Stored, halo: Array, columns: slice) -> NDArray[np.float32]:
+    """Rows of the halo, of one file after the other, so that no more than one is here at once."""
+    found = np.empty((len(halo), columns.stop - columns.start), np.float32)
+    ends = np.searchsorted(halo, values.bounds)
+    for low, high in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        if low < high:
+            found[low:high] = values[halo[low:high]][:, columns]
+    return found
+
+
+def _two_terms(a: np.float32, b: np.float32, now: Array, values: Array) -> Array:
+    found: Array = a * values.astype(np.float32, copy=False)
+    found += now * b
+    return found
+
+
+def _one_term(term: np.float32, now: Array, found: Array) -> Array:
+    found += now * term
+    return found
+
+
+def check_shared(cluster: Cluster) -> None:
+    """Refuse a scratch folder that workers do not see."""
+    path = cluster.scratch / "seen"
+    path.write_text("here")
+    if not all(cluster.client.run(_sees, str(path)).values()):
+        raise DataError(
+            "a worker does not see the output folder",
+            got=str(cluster.scratch),
+            fix="Choose one on storage that all workers share, under the same path.",
+        )
+
+
+def _sees(path: str) -> bool:
+    return Path(path).exists()
