@@ -260,8 +260,8 @@ def _cut(
         )
     patterns["given"] = patterns["forth"]
     for kind, (rows, columns) in patterns.items():
-        keys = (rows,) if kind == "given" else (columns, rows)
-        order = np.lexsort(keys)
+        sorting = (rows,) if kind == "given" else (columns, rows)
+        order = np.lexsort(sorting)
         starts = np.searchsorted(rows[order], np.arange(first, last + 1))
         ones = np.ones(len(rows), np.float32)
         shape = (last - first, n_nodes)
