@@ -47,13 +47,18 @@ def rowwise(function: Callable[..., Array], *arrays: Any, out: Array | None = No
     home = home_of(*arrays)
     if home is not None:
         return home.rowwise(function, arrays)
-    n_rows = len(arrays[0])
+    n_rows = _length(arrays[0])
     for rows in row_blocks(n_rows):
         part = function(*(array[rows] for array in arrays))
         if out is None:
             out = np.empty((n_rows, *part.shape[1:]), part.dtype)
         out[rows] = part
     return out
+
+
+def _length(array: Any) -> int:
+    """Rows; a sparse matrix says them by its shape alone."""
+    return int(array.shape[0]) if hasattr(array, "shape") else len(array)
 
 
 def fold(function: Callable[..., Any], *arrays: Any, combine: Combine = operator.add) -> Any:
@@ -68,7 +73,7 @@ def fold(function: Callable[..., Any], *arrays: Any, combine: Combine = operator
     if home is not None:
         return home.fold(function, arrays, combine)
     found = None
-    for rows in row_blocks(len(arrays[0])):
+    for rows in row_blocks(_length(arrays[0])):
         part = function(*(array[rows] for array in arrays))
         found = part if found is None else combine(found, part)
     return found
