@@ -33,10 +33,14 @@ def require_memory(n_bytes: int, what: str, fix: str) -> None:
         )
 
 
-def release_memory() -> None:
-    """Hand what was freed back to the system: glibc keeps it, a gigabyte of it at times."""
+def release_memory(least_mb: float = 1024.0) -> None:
+    """Hand what was freed back to the system: glibc keeps it, a gigabyte of it at times.
+
+    A process that never held `least_mb` is left alone: asking for pages anew takes time."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # other systems
-        ctypes.CDLL(None).malloc_trim(0)
+        trim = ctypes.CDLL(None).malloc_trim
+        if peak_mb() >= least_mb:
+            trim(0)
 
 
 def _available() -> int | None:

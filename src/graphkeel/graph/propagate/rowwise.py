@@ -149,7 +149,8 @@ def _last_of_equals(
         block = int(np.searchsorted(ends[:, s, g], wanted[s, g]))
         before = ends[block - 1, s, g] if block else 0
         rows = blocks[block][0]
-        here = np.flatnonzero(equals(values[rows], groups[rows])[:, s] == g)
+        is_one = (groups[rows][:, s] == g) & (values[rows][:, s] == least[s, g])
+        here = np.flatnonzero(is_one)
         last[s, g] = rows.start + here[wanted[s, g] - before - 1]
     return last
 
