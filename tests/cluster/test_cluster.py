@@ -239,6 +239,7 @@ def test_a_scheduler_that_does_not_answer_is_named():
 
 
 @needs_dask
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path):
     """SIGKILL while a chain of products is computed."""
     values = np.random.default_rng(5).random((400, 4)).astype(np.float32)

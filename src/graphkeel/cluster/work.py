@@ -47,7 +47,12 @@ class ClusterSettings:
     waiting: float = 30.0
 
     def bounds(self, n_rows: int, threads: int) -> list[int]:
-        """Row bounds of the parts: whole blocks, so that sums are those of one machine."""
+        """Row bounds of the parts: whole blocks, so that sums are those of one machine.
+
+        Args:
+            n_rows: of all of them.
+            threads: of the cluster.
+        """
         wanted = -(-n_rows // (self.tasks * max(1, threads)))
         blocks = max(1, min(self.rows, wanted) // STREAM.part)
         rows = min(self.rows, blocks * STREAM.part)
