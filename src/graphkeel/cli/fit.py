@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     _, options = chosen_model(args)
     if not options:
         raise ConfigError(
-            "which model?", fix="Name it with --weights FILE --factory MODULE:FUNCTION."
+            "no model is named", fix="Name it with --weights FILE --factory MODULE:FUNCTION."
         )
     graph = ShardedGraph.open(args.folder)
     classes = args.classes or graph.n_classes()
