@@ -65,6 +65,8 @@ _TABLE: dict[str, _Entry] = {
     "pool": _Entry("retrained.pool:Pool"),
     "mh-aug": _Entry("retrained.mh_aug:MHAug"),
     "kdga": _Entry("retrained.kdga:KDGA"),
+    "a2gnn": _Entry("retrained.a2gnn:A2GNN"),
+    "udagcn": _Entry("retrained.udagcn:UDAGCN"),
     "srgnn": _Entry("retrained.srgnn:SRGNN"),
 }
 AVERAGED = "+avg"  # a rival's settings under our averaging rule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphkeel_paper.tables import adapt, examination, ingraph, papers, reach
+from graphkeel_paper.tables import adapt, citations, examination, ingraph, papers, reach
 from graphkeel_paper.tables.plan import Table
 
 _ALL = (
@@ -10,6 +10,7 @@ _ALL = (
     papers.TABLE_3,
     reach.TABLE,
     adapt.TABLE,
+    citations.TABLE,
     ingraph.TABLE,
     examination.TABLE,
 )
