@@ -38,7 +38,7 @@ def _ours(model: str) -> Row:
 _ROWS = (
     *map(_untouched, _MODELS),
     *map(_ours, _MODELS),
-    Row("soga", "SOGA on the GCN, without the source", "trained", "soga", model="gcn"),
+    Row("soga", "SOGA on the SGC, without the source", "trained", "soga"),
     Row("udagcn", "UDAGCN, run here", "trained", "udagcn", keep="graph"),
     Row(_RIVAL, "A2GNN, run here", "trained", _RIVAL, keep="graph"),
     *(Row(name, f"{name}, quoted", "published", "none", paper=name) for name in CITATIONS),
