@@ -129,7 +129,7 @@ tables-gcn: setup
 	cp $(STORE)/table-ingraph-gcn.txt $(STORE)/table-ingraph-gcn.json benchmarks/results/
 	$(BIN)/python benchmarks/figures_in_docs.py --write
 
-# The field's own benchmark, on all words: about five core hours, most of them the GCN and the MLP.
+# The field's own benchmark, on all words.
 tables-citations: setup
 	$(TABLE) citations --row-budget 3600
 	cp $(STORE)/table-citations.txt $(STORE)/table-citations.json benchmarks/results/
