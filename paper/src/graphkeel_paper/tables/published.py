@@ -14,10 +14,11 @@ from graphkeel.graph.datasets.names import PAPER_DATASETS
 
 
 class Published(NamedTuple):
-    """Mean and, where it is published, standard deviation of test accuracy, in percent."""
+    """Mean and standard deviation of test accuracy, in percent; not a number where only the mean is
+    published."""
 
     mean: float
-    std: float | None = None
+    std: float = float("nan")
 
 
 def _row(*figures: tuple[float, float] | None) -> dict[str, Published]:
