@@ -373,6 +373,8 @@ def by_graph(file: str, block: str | None = None) -> str:
 
 
 def _with_worst(cell: Cell) -> str:
+    if cell["group"] == "published":
+        return f"{cell['paper']:.1f}"
     if cell["mean"] is None:
         return "–"
     few = f", n = {cell['seeds']}" if cell["seeds"] < cell["asked"] else ""
@@ -409,6 +411,7 @@ GRID = (
     "table-ingraph-gcn",
     "table-adapt-citations",
     "table-adapt-twitch",
+    "table-citations",
 )
 
 
@@ -468,6 +471,13 @@ def rank_moved(file: str, name: str = "") -> str:
         best = max(means, key=lambda label: means[label])
         stated.append(f"{best} with {block.split()[0]} ({signed(means[best])})")
     return f"The largest mean gain, by labels: {', '.join(stated)}.\n"
+
+
+def gap() -> str:
+    """What our rows have more or less than A2GNN, pair by pair, and what all of it took."""
+    found = _content("table-citations").get("verdicts", [])
+    kept = [line for line in found if "minus A2GNN" in line or line.startswith("cost")]
+    return MINUS.sub("−", "".join(f"- {line}\n" for line in kept))
 
 
 def _column(cell: Cell) -> str:
@@ -608,6 +618,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "adapt-twitch-balanced": lambda: moved("table-adapt-twitch", "balanced_"),
     "all-val": all_val,
     "certificates": certificates,
+    "citations-0": lambda: by_graph("table-citations", "0 target labels"),
+    "citations-100": lambda: by_graph("table-citations", "100 target labels"),
+    "citations-gap": gap,
     "controllers": controllers,
     "cost": cost,
     "engines": lambda: boxed("verify-collection", head="engine"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -21,8 +22,8 @@ from graphkeel_paper.tables.cells import Cell
 from graphkeel_paper.tables.filled import Filled
 from graphkeel_paper.tables.ingraph import features_for
 from graphkeel_paper.tables.layout import with_worst
-from graphkeel_paper.tables.plan import Plan, Request, Row
-from graphkeel_paper.tables.records import Record
+from graphkeel_paper.tables.plan import PlacedJob, Plan, Request, Row
+from graphkeel_paper.tables.records import Record, record_of
 from graphkeel_paper.tables.stored import TABLES, read_table, recomputed
 
 ADAPT = TABLES["adapt"]
@@ -192,3 +193,22 @@ def test_a_family_of_pairs_is_named_by_one_word(name, monkeypatch):
 def test_what_names_no_pair_is_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match=r"pair|source:target"):
         _pairs(text)
+
+
+def test_the_citation_pairs_quote_what_is_published_and_state_the_gap(job, measured):
+    column, block = "acmv9 → citationv1", "0 target labels"
+    accuracies = {"none-sgc": 67.0, "auto-sgc": 80.5, "a2gnn": 81.0, "auto-gcn": 78.0}
+    records = [
+        record_of(PlacedJob(job(row, 0, column, method=row), block, column), measured(accuracy))
+        for row, accuracy in accuracies.items()
+    ]
+    table = TABLES["citations"]
+    rows = [row for row in table.rows if row.name in {*accuracies, "A2GNN (2024)"}]
+    filled = Filled.of(Plan(table, rows, [block], [column], [0], None, None, "title"), records)
+    cells = {cell.row: cell for cell in filled.cells}
+    assert cells["auto-sgc"].gain == pytest.approx(13.5)
+    assert (cells["A2GNN (2024)"].paper, cells["A2GNN (2024)"].mean) == (80.9, None)
+    assert re.search(r"A2GNN \(2024\), quoted +80\.9\n", filled.render("text"))
+    sgc, gcn = (line for line in filled.remarks if "minus A2GNN" in line)
+    assert sgc.endswith("acmv9 → citationv1 -0.50; within a point or above on 1 of 1.")
+    assert gcn.endswith("acmv9 → citationv1 -3.00; within a point or above on 0 of 1.")

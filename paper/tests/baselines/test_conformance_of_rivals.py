@@ -12,6 +12,7 @@ from graphkeel_paper.baselines.retrained.mh_aug import MHAug, MHAugConfig
 
 # by the beginning of the name
 LONG = ("frgnn", "gtrans", "mh-aug", "kdga", "srgnn", "soga", "homottt", "pool", "retrain")
+LONG += ("a2gnn", "udagcn")
 CLASSICAL = ("deadbeat", "pid", "lqr", "mfac-probed")
 
 

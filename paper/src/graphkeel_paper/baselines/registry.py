@@ -47,6 +47,8 @@ _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     "pool": ("retrained.pool:Pool", {}),
     "mh-aug": ("retrained.mh_aug:MHAug", {}),
     "kdga": ("retrained.kdga:KDGA", {}),
+    "a2gnn": ("retrained.a2gnn:A2GNN", {}),
+    "udagcn": ("retrained.udagcn:UDAGCN", {}),
     "srgnn": ("retrained.srgnn:SRGNN", {}),
 }
 AVERAGED = "+avg"  # a rival's settings under our averaging rule

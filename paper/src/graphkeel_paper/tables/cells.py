@@ -146,7 +146,7 @@ def _cell(plan: Plan, row: Row, block: str, column: str, all_found: _Found) -> C
         name: all_found.get((name, block, column), {})
         for name in (plan.table.base_of(row), TUNED_BASE, OURS)
     }
-    if plan.table.published is None:
+    if plan.table.rows[0].paper is None:  # its base is not the paper's
         return replace(measured, **_worst_seeds(plan, row, found, others))
     return replace(measured, **_beside_the_paper(plan, row, column, found, others))
 

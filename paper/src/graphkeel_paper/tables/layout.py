@@ -64,7 +64,9 @@ def _blocks(plan: Plan, cells: Sequence[Cell]) -> list[Section]:
 
 
 def with_worst(cell: Cell) -> str:
-    """Mean, gain and worst seed."""
+    """Mean, gain and worst seed; the figure alone where it is quoted."""
+    if cell.group == "published":
+        return "–" if cell.paper is None else f"{cell.paper:.1f}"
     if cell.mean is None or cell.gain is None or cell.worst is None:
         return f"– ({cell.note})" if cell.note.startswith("over ") else "–"
     few = f", n={cell.seeds}" if cell.seeds < cell.asked else ""

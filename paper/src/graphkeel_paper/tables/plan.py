@@ -225,7 +225,7 @@ class Plan:
 
 def _job(row: Row, spec: RunSpec | AdaptSpec, seed: int) -> Job:
     if isinstance(spec, AdaptSpec):
-        data = _pair_hash(spec.source, spec.target, spec.model, seed)
+        data = _pair_hash(spec.source, spec.target, spec.features, seed)
     else:
         data = _split_hash(spec.dataset, spec.features, spec.split, seed)
     return Job(row.name, spec, seed, data, spec.code_version())
@@ -238,6 +238,6 @@ def _split_hash(dataset: str, features: str, split: str, seed: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _pair_hash(source: str, target: str, model: str, seed: int) -> str:
+def _pair_hash(source: str, target: str, features: str, seed: int) -> str:
     """Of source, split and target, in which the rows of a table do not differ."""
-    return AdaptSpec(source, target, model=model).data_hash(seed)
+    return AdaptSpec(source, target, features=features).data_hash(seed)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphkeel.core.errors import DataError
-from graphkeel_paper.tables import adapt, examination, ingraph, papers, reach
+from graphkeel_paper.tables import adapt, citations, examination, ingraph, papers, reach
 from graphkeel_paper.tables.filled import Filled
 from graphkeel_paper.tables.plan import Plan, Row, Table
 from graphkeel_paper.tables.records import RUNS, Record
@@ -19,6 +19,7 @@ _ALL = (
     papers.TABLE_3,
     reach.TABLE,
     adapt.TABLE,
+    citations.TABLE,
     ingraph.TABLE,
     examination.TABLE,
 )
