@@ -91,7 +91,9 @@ class Context:
             return None
         return LinearMap.of(self.frozen, self.edge_index, len(self.x))
 
-    tensor = staticmethod(torch.from_numpy)  # as the model takes arrays
+    def tensor(self, array: Any) -> Tensor:
+        """An array as the model takes it."""
+        return torch.from_numpy(array)
 
     @property
     def n_classes(self) -> int:
