@@ -117,14 +117,14 @@ MUTANTS = [
         ),
         (
             "trees.py",
-            "if most > 0 or (most == 0 and self.row.strict and not margin):",
-            "if most > 0:",
+            "if most < 0 or (most == 0 and (margin or not self.row.strict)):",
+            "if most <= 0:",
             "strictness forgotten",
         ),
         (
             "trees.py",
-            "if most > 0 or (most == 0 and self.row.strict and not margin):",
-            "if most > Fraction(1, 2**80):",
+            "if most < 0 or (most == 0 and (margin or not self.row.strict)):",
+            "if most <= Fraction(1, 2**80):",
             "a tolerance",
         ),
         (

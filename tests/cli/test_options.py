@@ -18,6 +18,7 @@ REQUIRED = {
     "verify": ["p.json"],
     "export": ["p.json", "--out", "o"],
     "report": ["folder"],
+    "fit": ["folder", "--out", "o"],
     "label": ["folder"],
     "monitor": ["folder", "--data", "digits"],
     "feedback": ["--simulate", "9"],

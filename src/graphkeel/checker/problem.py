@@ -207,9 +207,7 @@ class Loop:
         return self._row(sides, constants, relus)
 
     def _outside_hole(self, box: list[Fraction]) -> list[list[Fraction]]:
-        """Boxes that cover the box without the open hole; with radius 0, the whole box. The first
-        axis along which a state is r or more away from Y names its box, so that along the axes
-        before it no box needs to reach farther than r."""
+        """Boxes around the open hole; a state's is by the first axis it is r or more away on."""
         n, radius = self.problem.n, self.problem.inner
         if radius == 0:
             return [box]

@@ -363,9 +363,8 @@ class Tree:
         # Bounds do not always fall with the box: what is known of a larger one may make them worse.
         for seen in (view, self.relaxation.root):
             most = self.relaxation.upper(seen, box, leaf) + weights[0] * margin
-            if most > 0 or (most == 0 and self.row.strict and not margin):
-                continue
-            return
+            if most < 0 or (most == 0 and (margin or not self.row.strict)):
+                return
         raise Rejected(f"{self.where}: a leaf's bound does not show what is claimed of it")
 
     def _supported(self, leaf: Leaf, numbers: Sequence[int], levels: Levels) -> Leaf:
