@@ -92,7 +92,11 @@ class Context:
         return LinearMap.of(self.frozen, self.edge_index, len(self.x))
 
     def tensor(self, array: Any) -> Tensor:
-        """An array as the model takes it."""
+        """An array as the model takes it.
+
+        Args:
+            array: of all nodes, shape (N, …).
+        """
         return torch.from_numpy(array)
 
     @property
