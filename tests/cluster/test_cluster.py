@@ -200,6 +200,10 @@ def test_wrong_folders_are_refused_before_any_work(tmp_path):
         np.save(shard, wrong)
         with pytest.raises(DataError, match=match):
             ShardedGraph.open(graph)
+    np.save(shard, kept)
+    shard.write_bytes(shard.read_bytes()[:-8])
+    with pytest.raises(DataError, match="8 bytes too short"):
+        ShardedGraph.open(graph)
     shard.unlink()
     with pytest.raises(DataError, match=r"shard 1 of .* is missing"):
         ShardedGraph.open(graph)
@@ -221,6 +225,11 @@ def test_wrong_ids_labels_models_and_folders_are_refused(at_once, tmp_path):
     (tmp_path / "full" / "mine").touch()
     with pytest.raises(ConfigError, match="new or empty"):
         fit_shards(tmp_path / "graph", model, tmp_path / "full")
+    x = np.load(tmp_path / "graph" / "x" / "00000.npy")
+    np.save(tmp_path / "graph" / "x" / "00000.npy", np.where(x > 1, np.nan, x))
+    with pytest.raises(DataError, match="must be finite"):
+        fit_shards(tmp_path / "graph", model, tmp_path / "e")
+    np.save(tmp_path / "graph" / "x" / "00000.npy", x)
     np.save(tmp_path / "graph" / "edge_index" / "00000.npy", np.array([[0], [200]]))
     with pytest.raises(DataError, match=r"node ids in 0\.\.199"):
         fit_shards(tmp_path / "graph", model, tmp_path / "d")

@@ -6,6 +6,7 @@ the cluster."""
 from __future__ import annotations
 
 import json
+import operator
 import shutil
 import tempfile
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.cluster.graph import Matrices, ShardedGraph, known_nodes, make_matrices
@@ -23,12 +25,13 @@ from graphkeel.cluster.lazy import Lazy
 from graphkeel.cluster.work import Cluster, ClusterSettings, check_shared, connected
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.steps import stage, step
+from graphkeel.graph.label_sets import Known
 from graphkeel.graph.propagate.local import row_blocks
+from graphkeel.graph.propagate.rowwise import fold
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import Correction, Rule, correct
-from graphkeel.reconstruct.decide import Known
 from graphkeel.reconstruct.guard import GuardDecision
 from graphkeel.reconstruct.scene import Scene
 
@@ -194,7 +197,10 @@ class _ClusterContext(Context):
 def _context(
     cluster: Cluster, graph: ShardedGraph, frozen: FrozenModel, seed: int
 ) -> _ClusterContext:
-    x: Any = cluster.tensor(cluster.at_home(graph.x))
+    stored = cluster.at_home(graph.x)
+    if not fold(_is_finite, stored, combine=operator.and_):
+        raise DataError("features must be finite to be steered", got="nan or inf in the shards")
+    x: Any = cluster.tensor(stored)
     context = _ClusterContext(frozen, x, torch.zeros(2, 0, dtype=torch.int64), seed=seed)
     context.cluster = cluster
     width = LinearMap.read(frozen)
@@ -205,6 +211,10 @@ def _context(
     stage("normalising the graph")
     context.matrices = make_matrices(cluster, graph.edges)
     return context
+
+
+def _is_finite(part: NDArray[Any]) -> bool:
+    return bool(np.isfinite(part).all())
 
 
 def _known(graph: ShardedGraph, cluster: Cluster, n_classes: int) -> Known:

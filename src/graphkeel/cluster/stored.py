@@ -142,7 +142,11 @@ def header_of(path: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and type of an `.npy` file."""
     try:
         with path.open("rb") as file:
-            return _header(file)
+            shape, dtype = _header(file)
+            missing = file.tell() + math.prod(shape) * dtype.itemsize - path.stat().st_size
+            if missing > 0:
+                raise ValueError(f"a file that is {missing} bytes too short")
+            return shape, dtype
     except (OSError, ValueError) as error:
         raise DataError(
             f"{path} is no .npy file of plain numbers", got=str(error)[:100], fix="Write it again."

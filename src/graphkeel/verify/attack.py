@@ -10,6 +10,7 @@ network are ≥ 0, and states that violate a loop's condition (engines/falsify.p
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
@@ -30,7 +31,7 @@ class Part(NamedTuple):
     ends: Array
 
 
-class Attack:
+class Attack(ABC):
     """The search in one set, from seeded inputs; it also confirms what others point to. Its domain
     is a box, unless a class says otherwise."""
 
@@ -47,9 +48,9 @@ class Attack:
         self.seed = 0
         self.searched = False
 
+    @abstractmethod
     def holds_at(self, point: Array) -> bool:
         """Whether a point is a member, in exact arithmetic."""
-        raise NotImplementedError
 
     def starts(self, rng: np.random.Generator, count: int) -> Array:
         """Inputs of the domain to begin from: the middle of the box, and random ones."""
