@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -49,7 +50,7 @@ from graphkeel.reconstruct.correction import (
     known_from,
     written,
 )
-from graphkeel.reconstruct.decide import Decision, decide_again
+from graphkeel.reconstruct.decide import Decision, decide, decide_again
 from graphkeel.reconstruct.explain import Explanation, Source, explain_node, sources_of
 from graphkeel.reconstruct.inputs import (
     ClassWeight,
@@ -429,6 +430,13 @@ class Reconstructor(BaseEstimator):
         out for the statement do not serve."""
         serving, _ = held_away(self._known(labels), self._rule())
         return decide_again(self._context.scene, serving, self._rounds)
+
+    def _decide_alone(self, count: int) -> Decision:
+        """From so many of the labels, drawn at random, and without the model's answers."""
+        known = self._known()
+        some = np.random.default_rng(self.seed).permutation(len(known.nodes)) < count
+        alone = replace(known.chosen(some), judging=np.ones(int(some.sum()), dtype=bool))
+        return decide(self._context.scene, alone, without=("model", "model~"))
 
     def _decided(self) -> Decision:
         """The decision; computed again, with the same weights, after `load` and `attach`."""
