@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -35,7 +36,15 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.shared.own_model import add_model, add_own_model, chosen_model, specs
+from graphkeel.cli.shared.own_model import (
+    DRAWN,
+    add_model,
+    add_own_model,
+    add_split,
+    chosen_model,
+    own_split,
+    specs,
+)
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.signals import end_if_asked
@@ -62,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_dataset(parser)
     add_model(parser)
-    add("--split", default="biased", help="biased, random or public (default biased)")
+    add_split(parser)
     words = "auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)"
     add("--features", default="auto", help=words)
     add("--classes", default="all", help="all, or labels separated by commas (default all)")
@@ -134,13 +143,17 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
     from graphkeel.graph.features import parse_features
     from graphkeel.verify import load_engine
 
-    name, _ = chosen_model(args)
+    name, options = chosen_model(args)
     features, pca = parse_features(args.features)
-    spec = specs(args).RunSpec(args.dataset, name, split=args.split, features=features, pca=pca)
+    split = args.split or DRAWN
+    spec = specs(args).RunSpec(args.dataset, name, split=split, features=features, pca=pca)
     spec.check_names()
     _config(args, {})
     load_engine(args.engine)
-    task = spec.task(args.seed)
+    if args.split is None and options:
+        split = own_split(spec.graph(), split)
+    args.split = split  # as the certificate tells
+    task = replace(spec, split=split).task(args.seed)
     return task, _labels(args.classes, task.n_classes)
 
 
