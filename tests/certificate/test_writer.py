@@ -28,7 +28,7 @@ from graphkeel.certificate.sources import (
     source_from_json,
 )
 from graphkeel.core.errors import CertificateError
-from graphkeel.verify import Affine, Network, Problem, verify
+from graphkeel.verify import Network, Problem, verify
 from hand_networks import anchored_lyapunov
 
 
@@ -45,8 +45,7 @@ def parts() -> tuple[Any, ClassProof]:
     controller = anchored_controller(both, 0.3 * np.ones(4), inverse @ (0.25 * both.T), h, Y)
     lyapunov = anchored_lyapunov(both + 0.05 * rng.normal(size=(4, 2)), np.ones(4), Y)
     networks = [
-        Network(tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers))
-        for layers in (collapsed_loop(controller, head), collapsed(lyapunov))
+        Network.of(*layers) for layers in (collapsed_loop(controller, head), collapsed(lyapunov))
     ]
     problem = Problem(*networks, Y - 1, Y + 1, Y, hole_radius=0.125, rho=0.95, positivity=0.125)
     conditions = {c.condition: c for c in verify(problem, "branch").conditions}

@@ -52,7 +52,7 @@ from graphkeel.store.store import FILE, Store
 from graphkeel.verify import verify
 from graphkeel.verify.formats.onnx_reader import read_onnx
 from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
-from graphkeel.verify.problem import Affine, Network, Problem
+from graphkeel.verify.problem import Network, Problem
 from graphkeel.verify.problem_io import read_problem, write_problem
 from graphkeel.verify.property.decide import decide
 from graphkeel.verify.property.network import Block, BlockNetwork
@@ -179,12 +179,7 @@ def parts() -> tuple[Any, Any, Any, Problem]:
     controller = anchored_controller(both, np.zeros(4), 0.25 * both.T, eye[0], eye[0])
     lyapunov = anchored_lyapunov(both, np.ones(4), eye[0])
 
-    def network(layers: Any) -> Network:
-        return Network(
-            tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers)
-        )
-
-    loop, v = network(collapsed_loop(controller, head)), network(collapsed(lyapunov))
+    loop, v = Network.of(*collapsed_loop(controller, head)), Network.of(*collapsed(lyapunov))
     box = (-2 * np.ones(2), 3 * np.ones(2), eye[0])
     return (
         head,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,14 +63,8 @@ class Factor:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """A layer rounded to floats; the exact one lies within the errors, entry by entry.
-
-    Attributes:
-        weight, weight_error: shape (out, in).
-        bias, bias_error: shape (out,).
-    """
+class Layer(NamedTuple):
+    """A layer rounded to floats; the exact one lies within the errors, entry by entry."""
 
     weight: Floats
     bias: Floats

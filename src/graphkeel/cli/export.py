@@ -19,7 +19,6 @@ from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkeel.certificate.sources import Layer
     from graphkeel.verify.problem import Problem
 
 HELP = "write a problem or a certificate as ONNX, VNN-LIB and SMT-LIB files"
@@ -94,21 +93,13 @@ def _problem(content: dict[str, Any], entry: dict[str, Any]) -> Problem:
     """A class's closed loop: controller and head multiplied out exactly, then rounded once."""
     from graphkeel.certificate.encoding import decode_array
     from graphkeel.certificate.sources import collapsed, collapsed_loop, source_from_json
-    from graphkeel.verify.problem import Affine, Network, Problem
-
-    def network(layers: tuple[Layer, ...]) -> Network:
-        return Network(
-            tuple(
-                Affine(layer.weight, layer.bias, layer.weight_error, layer.bias_error)
-                for layer in layers
-            )
-        )
+    from graphkeel.verify.problem import Network, Problem
 
     controller = source_from_json(entry["controller"])
     stated = entry["problem"]
     return Problem(
-        network(collapsed_loop(controller, source_from_json(content["head"]))),
-        network(collapsed(source_from_json(entry["lyapunov"]))),
+        Network.of(*collapsed_loop(controller, source_from_json(content["head"]))),
+        Network.of(*collapsed(source_from_json(entry["lyapunov"]))),
         lower=decode_array(stated["lower"]),
         upper=decode_array(stated["upper"]),
         equilibrium=decode_array(stated["equilibrium"]),
