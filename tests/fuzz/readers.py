@@ -39,8 +39,6 @@ from graphkeel.graph.datasets.registry import load_graph
 from graphkeel.label import Shown, read_labels
 from graphkeel.label.files import as_csv, read_rows
 from graphkeel.label.view import Row
-from graphkeel.lyapunov.certify import load_state, save_state
-from graphkeel.lyapunov.result import TrainState
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.storage import FOLDER
@@ -381,12 +379,6 @@ def model_sample() -> bytes:
         return (Path(folder) / "m").read_bytes()
 
 
-def state_sample() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        save_state(Path(folder) / "s", TrainState({"a": torch.ones(3)}, ()), "f")
-        return (Path(folder) / "s").read_bytes()
-
-
 # ---- networks and properties of others
 
 
@@ -485,7 +477,4 @@ READERS: dict[str, Reader] = {
     "reconstruction.json": Reader(read_reconstruction, reconstruction_json),
     "reconstruction.safetensors": Reader(read_reconstruction_tensors, reconstruction_tensor_file),
     "model": Reader(lambda content, folder: load_model(put(folder, "m", content)), model_sample),
-    "training state": Reader(
-        lambda content, folder: load_state(put(folder, "s", content), "f"), state_sample
-    ),
 }

@@ -18,7 +18,6 @@ from graphkeel.certificate import LinkedResult, check_certificate, sealed
 from graphkeel.certificate.agreement import model_layers
 from graphkeel.certificate.equilibrium import (
     at_most,
-    graph_sentences,
     states_sha256,
     with_equilibrium,
 )
@@ -349,17 +348,6 @@ def test_bounds_are_printed_rounded_up() -> None:
         assert value <= float(at_most(value)) <= 1.1 * value
         assert float(at_most(value, digits=3)) <= 1.01 * value
     assert at_most(0.0) == "0" and at_most(0.15001) == "0.16"
-
-
-def test_what_the_writer_remarks_is_called_a_remark() -> None:
-    shown = bases()["sgc, mixed"]
-    remark = {"max": 0.0, "median": 0.0, "size": 1.0, "same_class": NODES}
-    with_remark = graph_sentences(shown.certificate["graph"], remark)
-    assert with_remark[-1].startswith("A remark of the writer")
-    forged = shown.copy("")
-    forged.certificate["provenance"]["shipped"] = remark
-    forged.certificate = sealed(forged.certificate)
-    assert not any("in use" in line for line in checked(forged).on_graph)
 
 
 def test_the_models_own_classes_are_counted() -> None:

@@ -77,8 +77,6 @@ def link(
     states: Stored = None,
     steering: Stored = None,
 ) -> Link:
-    """How the model, or the graph, differs from what a certificate speaks of, and what was
-    shown."""
     try:
         return Link(None, _linked(content, model, data, states, steering))
     except _Differs as difference:
@@ -332,7 +330,6 @@ def _made_features(
 def _shown(
     enclosure: Enclosure, compared: tuple[Comparison, Comparison, Comparison], unknown: int
 ) -> tuple[str, ...]:
-    """Everything that was shown of the graph's nodes, in words."""
     facts = enclosure.certificate["graph"]["equilibrium"]
     words = node_sentences(facts)
     if unknown:

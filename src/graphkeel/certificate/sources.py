@@ -56,7 +56,6 @@ class Factor:
     bias: Floats | None
 
     def to_json(self) -> dict[str, Any]:
-        """The factor as a certificate stores it."""
         return {
             "weight": None if self.weight is None else encode_array(self.weight),
             "bias": None if self.bias is None else encode_array(self.bias),
@@ -100,12 +99,10 @@ def anchored_controller(
 
 
 def source_to_json(source: Source) -> list[list[dict[str, Any]]]:
-    """A source network as a certificate stores it."""
     return [[factor.to_json() for factor in layer] for layer in source]
 
 
 def source_from_json(value: list[list[dict[str, Any]]]) -> Source:
-    """The source network that a certificate stores, as `source_to_json` returned it."""
     return tuple(
         tuple(Factor(_decoded(part["weight"]), _decoded(part["bias"])) for part in layer)
         for layer in value

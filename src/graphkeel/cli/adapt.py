@@ -65,7 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _labels(text: str) -> int | str:
-    """How many labels, or the file that names them."""
     if text.lstrip("-").isdecimal():
         return whole_number(0, 10_000_000)(text)
     return str(path_type(text))

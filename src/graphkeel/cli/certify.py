@@ -9,8 +9,7 @@ prove them, write a certificate.
         any field of LyapunovConfig, by its name
 
 Writes certificate.json (check it with `keel check`), controllers.safetensors,
-model.safetensors and training.json. An interrupted run continues from its last
-finished round. Exit 0: proved, 1: refuted, 3: unknown.
+model.safetensors and training.json. Exit 0: proved, 1: refuted, 3: unknown.
 """
 
 from __future__ import annotations
@@ -218,7 +217,6 @@ def _chosen(words: list[str]) -> dict[str, Any]:
 
 
 def _value(name: str, text: str, kind: Any) -> Any:
-    """A field's value from its text."""
     kinds = get_args(kind) or (kind,)
     if str in kinds:
         return text
@@ -233,7 +231,6 @@ def _value(name: str, text: str, kind: Any) -> Any:
 
 
 def _facts(result: CertifyResult, task: GraphTask, labels: list[int], out: Path) -> dict[str, Any]:
-    """The result as plain values."""
     from graphkeel.lyapunov.certify import CERTIFICATE
 
     facts = {"seconds": result.seconds, "features": task.n_features}
@@ -297,7 +294,6 @@ def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def show(payload: dict[str, Any]) -> None:
-    """The table of classes, and what holds in sentences."""
     from rich.table import Table
 
     title = f"{payload['dataset']} · {payload['model']} · {payload['form']}"

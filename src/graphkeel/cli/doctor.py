@@ -42,7 +42,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def collect() -> dict[str, Any]:
-    """Everything the command prints, as plain values."""
     import torch
 
     from graphkeel.core.files import user_cache

@@ -88,7 +88,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _suggest(args: argparse.Namespace, spec: RunSpec) -> int:
-    """Write the list that a person fills in."""
     from graphkeel.label.files import write_rows
     from graphkeel.label.view import View
     from graphkeel.runs.feedback import fitted

@@ -87,7 +87,6 @@ def _gather(args: argparse.Namespace, path: Path, names: list[str]) -> dict[str,
 
 
 def _fit(args: argparse.Namespace, path: Path, names: list[str]) -> dict[str, object]:
-    """Fit a model of the user's own, and write its page."""
     from graphkeel.runs.feedback import fitted
 
     rec, data = fitted(chosen_spec(args), args.seed)

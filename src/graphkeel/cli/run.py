@@ -59,7 +59,6 @@ def run_spec(args: argparse.Namespace, spec: AnySpec, usual_seeds: int = 10) -> 
 
 
 def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult:
-    """`run_seeds` with a progress bar on stderr."""
     from rich.progress import Progress
 
     from graphkeel.core.signals import end_if_asked

@@ -60,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, decide, print."""
     if args.property is not None or args.problem.suffix == ".onnx":
         return run_property(args)
     if args.results is not None:

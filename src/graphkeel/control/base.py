@@ -155,15 +155,8 @@ def jacobian(plant: Plant, x: Tensor) -> Tensor:
 
 
 def jacobians(plant: Plant, x: Tensor) -> Tensor:
-    """dC/dx at several features: exact for a layered plant, else by one backward pass a logit, or
-    by differences where the plant passes no gradients on.
-
-    Args:
-        x: shape (B, d).
-
-    Returns:
-        Shape (B, n, d), float64.
-    """
+    """dC/dx (B, n, d) at features (B, d): exact for a layered plant, else by one backward pass a
+    logit, or by differences where the plant passes no gradients on."""
     if not plant.layers:
         try:
             return _autograd_jacobians(plant, x.double())

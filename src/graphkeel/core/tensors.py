@@ -68,7 +68,6 @@ class TensorFolder:
                 raise cannot_write(folder, error) from error
 
     def load(self, folder: Path) -> Contents:
-        """Tensors and JSON values that `save` stored."""
         path = folder / f"{self.name}.json"
         try:
             if not path.is_file():

@@ -161,7 +161,6 @@ def collapse(
 
 
 def plain_source(layers: Layers) -> Source:
-    """A ReLU network as it is."""
     return mlp((_array(weight), _array(bias)) for weight, bias in layers)
 
 

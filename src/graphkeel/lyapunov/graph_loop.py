@@ -6,7 +6,7 @@ every step: a step costs the same for twenty features as for three thousand."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -47,16 +47,9 @@ class GraphRun:
 
 
 class GraphLoop:
-    """The closed loop on one graph.
+    """The closed loop of a recognised model on a graph with given features (N, d) and edges (2, E).
 
-    Args:
-        aggregation: the model, recognised.
-        x: given features, shape (N, d).
-        edge_index: shape (2, E).
-        controls: the controller of each class.
-        nodes: controlled nodes, int64, shape (M,).
-        shares: p of each of them, float64, shape (M, n).
-        settings: of the run.
+    The controllers of the classes act at `nodes` (M,), with the shares p, float64, shape (M, n).
     """
 
     def __init__(
@@ -107,21 +100,6 @@ class GraphLoop:
             value = run_layer(layer, value.relu(), self.matrix)
         return value
 
-    def features(self, x: Tensor, states: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """X(Ŷ) in float64 from the given features (N, d), some rows at a time: their slice, and the
-        features (rows, d)."""
-        step = max(1, self.settings.entries // int(x.shape[1]))
-        for start in range(0, len(x), step):
-            rows = slice(start, start + step)
-            value = x[rows].double()
-            inside = (self.nodes >= start) & (self.nodes < start + step)
-            value[self.nodes[inside] - start] = 0.0
-            for part in self.parts:
-                own = (part.nodes >= start) & (part.nodes < start + step)
-                fed = part.share[own] * part.control(states[part.nodes[own]])
-                value.index_add_(0, part.nodes[own] - start, fed)
-            yield rows, value
-
     @torch.no_grad()
     def run(self, kappa: float, gauge: Tensor) -> GraphRun:
         """From the answer to the given features to the equilibrium, as near as floats come; the
@@ -156,7 +134,6 @@ class _Part:
 
     def __init__(self, control: NeuralWeights, nodes: Tensor, share: Tensor) -> None:
         self.rows = slice(None) if bool(share.all()) else share.nonzero().flatten()
-        self.nodes = nodes[self.rows]
         self.share = share[self.rows].double().unsqueeze(1)
         self.control = control
 

@@ -172,37 +172,6 @@ class LoopBatch:
         """Aim lower: a loop that contracts faster is one whose proof takes fewer boxes."""
         self.context.aims[k] *= self.settings.tighten
 
-    def tensors(self) -> dict[str, Tensor]:
-        """All that changes during training, for a resumable state."""
-        saved = {
-            f"{part}.{name}": value.clone()
-            for part, module in self._modules().items()
-            for name, value in module.state_dict().items()
-        }
-        saved |= {f"states.{k}": extra.clone() for k, extra in enumerate(self.states.extra)}
-        if self.context.passing is not None:
-            saved["passing"] = self.context.passing.gauge.clone()
-        return {
-            **saved,
-            "generator": self.generator.get_state(),
-            "pool": self.states.pool.clone(),
-            "aims": self.context.aims.clone(),
-        }
-
-    def _modules(self) -> dict[str, torch.nn.Module]:
-        return {"controller": self.controller, "function": self.function}
-
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        for part, module in self._modules().items():
-            names = module.state_dict()
-            module.load_state_dict({name: tensors[f"{part}.{name}"] for name in names})
-        self.states.extra = [tensors[f"states.{k}"] for k in range(len(self.classes))]
-        self.states.pool = tensors["pool"]
-        if self.context.passing is not None:
-            self.context.passing.gauge = tensors["passing"]
-        self.context.aims.copy_(tensors["aims"])
-        self.generator.set_state(tensors["generator"])
-
 
 @contextmanager
 def _one_thread() -> Iterator[None]:

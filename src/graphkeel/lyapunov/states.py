@@ -86,7 +86,6 @@ class NodeStates:
         return torch.cat([self.pool[k], self.extra[k]]).unsqueeze(0)
 
     def learn(self, index: int, state: Tensor, generator: torch.Generator) -> None:
-        """Add a counterexample."""
         self.extra[index] = torch.cat([self.extra[index], state.unsqueeze(0)])
 
 

@@ -126,8 +126,6 @@ def choose_targets(
 
 @dataclass(frozen=True)
 class _Found:
-    """One class's equilibrium and feature."""
-
     equilibrium: Tensor
     anchor: Tensor
     note: str = ""

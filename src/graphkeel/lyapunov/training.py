@@ -20,7 +20,7 @@ from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.loop_batch import LoopBatch
 from graphkeel.lyapunov.message_passing import Passing
-from graphkeel.lyapunov.result import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.result import ClassOutcome, RoundLog, TrainResult
 from graphkeel.lyapunov.targets import Targets
 from graphkeel.verify import (
     CONDITIONS,
@@ -35,7 +35,7 @@ from graphkeel.verify import (
 from graphkeel.verify.portfolio import AutoVerifier
 from graphkeel.verify.problem import Region
 
-OnRound = Callable[[RoundLog, TrainState], None]
+OnRound = Callable[[RoundLog], None]
 _Factor = Callable[[Sequence[NeuralWeights]], float]
 
 
@@ -92,7 +92,6 @@ def train(
     ask: Ask,
     regions: bool = True,
     on_round: OnRound | None = None,
-    resume: TrainState | None = None,
     targets: Targets | None = None,
     constant: bool = False,
     passing: Passing | None = None,
@@ -109,13 +108,8 @@ def train(
     settings = (config or LyapunovConfig()).resolved()
     labels = list(range(plant.n_out)) if classes is None else list(classes)
     batch = LoopBatch(plant, logits, labels, settings, targets, passing)
-    log = list(resume.log) if resume is not None else []
-    if resume is not None:
-        batch.restore(resume.tensors)
+    log: list[RoundLog] = []
     verification = _Verification(batch, ask, regions)
-    if resume is not None:
-        # A proof is not stored but found again: the weights are equal to the bit.
-        verification.all([labels.index(label) for label in _proved(resume)], complete=True)
 
     while not (stopped := verification.stopped(len(log))):
         active, started = verification.open(), time.monotonic()
@@ -137,20 +131,13 @@ def train(
             )
         )
         if on_round is not None:
-            on_round(log[-1], TrainState(batch.tensors(), tuple(log)))
+            on_round(log[-1])
     if constant:
         verification.make_constant()
     if passing is not None and settings.form != "paper":
         verification.scale_down(passing.factor)
     seconds = time.monotonic() - verification.started
     return TrainResult(verification.outcomes(), tuple(log), settings, seconds, stopped)
-
-
-def _proved(state: TrainState) -> list[int]:
-    answers = (
-        (c, v) for entry in state.log for c, v in zip(entry.classes, entry.verdicts, strict=True)
-    )
-    return [label for label, verdict in answers if verdict == Verdict.PROVED.value]
 
 
 class _Verification:
@@ -311,6 +298,5 @@ class _Verification:
 
 
 def _proves_less(after: VerifyReport, before: VerifyReport) -> bool:
-    """Whether a condition that was proved is not any more."""
     proved = {c.condition for c in after.conditions if c.verdict is Verdict.PROVED}
     return any(c.verdict is Verdict.PROVED and c.condition not in proved for c in before.conditions)

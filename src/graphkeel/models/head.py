@@ -78,7 +78,6 @@ class Head:
         return tuple(int(weight.shape[0]) for weight, _ in self.layers[:-1])
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Logits of fields x of shape (..., d), in float64."""
         if self.unsupported is not None and self.response is not None:
             return (
                 self.response(x.reshape(-1, self.n_in)).reshape(*x.shape[:-1], self.n_out).double()

@@ -58,9 +58,6 @@ def recognised(scores: Tensor) -> ReturnType:
 
     One column between 0 and 1 may be either a probability or a logit: refused.
 
-    Args:
-        scores: of every node, shape (N, n).
-
     >>> recognised(torch.tensor([[0.5, 0.5], [0.9, 0.1]])).value
     'probs'
     >>> recognised(torch.tensor([[0.5, 1.5], [0.9, 0.1]])).value

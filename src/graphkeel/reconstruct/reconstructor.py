@@ -773,10 +773,9 @@ class Reconstructor(BaseEstimator):
         """Prove a controller per class around the anchors in use; predictions stay what they are.
 
         Where the loop with message passing contracts, its equilibrium on this graph is enclosed:
-        `result.equilibrium` counts the nodes whose class is certain there, `result.shipped` says
-        how far the features in use are from it; labelled nodes are controlled. Of steered features
-        the certificate says which nodes they lead to the decided class and, for a linear model,
-        that steering contracts; `check` needs `steering_` for that.
+        `result.equilibrium` counts the nodes whose class is certain there; labelled nodes are
+        controlled. Of steered features the certificate says which nodes they lead to the decided
+        class and, for a linear model, that steering contracts; `check` needs `steering_` for that.
 
         Where an anchor in use cannot be certified, or where `config` asks for other ones, the
         certificate is about other anchors. These replace those in use only if every class is
@@ -810,15 +809,14 @@ class Reconstructor(BaseEstimator):
         return result
 
     def _certify_on_graph(self, result: CertifyResult) -> CertifyResult:
-        """The result with the equilibrium on the graph and the distance of the features in use from
-        it; of steered ones the class of every node, by rigorous rounding, and for a linear model
-        the contraction."""
+        """The result with the equilibrium on the graph; of steered features with the class of every
+        node, by rigorous rounding, and for a linear model the contraction."""
         from graphkeel.lyapunov.on_graph import enclosed, steered
 
         frozen, x, edges = self._context.frozen, self._context.x, self._context.edge_index
         labels = (self.labels_.nodes, self.labels_.classes)
         if len(self.labels_):  # else nothing is controlled
-            result = enclosed(result, frozen, x, edges, labels, shipped=self.features_)
+            result = enclosed(result, x, edges, labels)
         if self.posterior_ is None or not self.fall_:
             return result
         shipped = (self.features_, self.posterior_.argmax(dim=1))

@@ -32,7 +32,6 @@ _OURS = "graphkeel.runs.methods"
 
 
 def method_version(spec: AdaptSpec, code: tuple[str, ...] = CODE) -> str:
-    """SHA-256 of all code that a job of this specification runs."""
     if spec.method == "none":
         return code_fingerprint(code)
     check_ours(spec.method)

@@ -77,7 +77,6 @@ class ScoredCase:
 
 
 def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
-    """Source, target, model and labels of one seed."""
     trained = replace(spec, method="none", keep="model", target_labels=0, reserve=0)
     source, target, frozen, base = _trained(type(spec), json.dumps(asdict(trained)), seed)  # type: ignore[arg-type]
     nodes, classes, unscored = _known(spec, target, seed)

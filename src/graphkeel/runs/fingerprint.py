@@ -33,7 +33,6 @@ _IGNORED = (
 
 
 def method_version(spec: RunSpec) -> str:
-    """SHA-256 of all code that a job of this specification runs."""
     if spec.method == "none":
         return code_fingerprint(spec.CODE)
     try:
@@ -44,7 +43,6 @@ def method_version(spec: RunSpec) -> str:
 
 
 def version_of(method: object, modules: tuple[str, ...]) -> str:
-    """SHA-256 of a method's code and settings."""
     parts = [method, *getattr(method, "rivals", ())]
     code = code_fingerprint((*modules, *(type(part).__module__ for part in parts)))
     settings = "".join(repr(part) for part in parts if is_dataclass(part))

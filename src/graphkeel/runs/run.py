@@ -49,8 +49,6 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The rows of a run, in the order of their seeds."""
-
     spec: AnySpec
     rows: list[Row]
     reused: int = 0  # rows that the folder held already
@@ -181,7 +179,6 @@ def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
 
 
 def own_model_of(options: dict[str, Any], task: GraphTask) -> nn.Module:
-    """The user's own model, for a graph like this one."""
     weights, factory = (str(options[name]) for name in ("weights", "factory"))
     return own_model(weights, factory, task.n_features, task.n_classes)
 

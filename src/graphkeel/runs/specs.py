@@ -35,7 +35,6 @@ class _Spec(ABC):
         """The result for a seed: train, freeze, apply the method, score."""
 
     def measure(self, seed: int) -> dict[str, Any]:
-        """The row of a seed."""
         return self.outcome(seed).row
 
     def published(self) -> dict[str, list[float]]:
@@ -83,13 +82,11 @@ class RunSpec(_Spec):
         check_name("labels", self.labels, LABELS)
 
     def graph(self) -> RawGraph:
-        """The dataset, before a split is drawn."""
         from graphkeel.graph import load_graph
 
         return load_graph(self.dataset)
 
     def task(self, seed: int) -> GraphTask:
-        """The split of a seed."""
         from graphkeel.graph import make_task
 
         kind, number = split_number(self.split, seed)
@@ -98,13 +95,11 @@ class RunSpec(_Spec):
         )
 
     def trained(self, task: GraphTask, seed: int) -> nn.Module:
-        """The model of a seed, trained on its split."""
         from graphkeel.models import train_model
 
         return train_model(self.model, task, seed=seed, **self.model_options)
 
     def find_method(self) -> Method:
-        """The method of that name."""
         from graphkeel.runs.methods import get_method
 
         if self.method_options:
@@ -115,7 +110,6 @@ class RunSpec(_Spec):
 
     @property
     def title(self) -> str:
-        """Above a table of its seeds."""
         return f"{self.dataset} · {self.model} · {self.method} · labels: {self.labels}"
 
     def check(self, seed: int) -> None:
@@ -126,7 +120,6 @@ class RunSpec(_Spec):
         self.data_hash(seed)
 
     def check_names(self) -> None:
-        """That there are such a model, split and features."""
         from graphkeel.graph.datasets.registry import FEATURES
         from graphkeel.graph.splits import KINDS
         from graphkeel.models.zoo import MODELS, OWN
@@ -137,11 +130,9 @@ class RunSpec(_Spec):
         check_name("features", self.features, FEATURES)
 
     def data_hash(self, seed: int) -> str:
-        """SHA-256 of the split of a seed."""
         return self.task(seed).hash
 
     def code_version(self) -> str:
-        """SHA-256 of the code that the number depends on."""
         from graphkeel.runs.fingerprint import method_version
 
         return method_version(self)
@@ -198,19 +189,16 @@ class AdaptSpec(_Spec):
 
     @property
     def title(self) -> str:
-        """Above a table of its seeds."""
         labels = f"{self.target_labels} target labels"
         words = (self.dataset, self.model, self.method, labels, f"keeps the {self.keep}")
         return " · ".join(words)
 
     def data_hash(self, seed: int) -> str:
-        """SHA-256 of source and target."""
         from graphkeel.runs.adapt_case import data_hash
 
         return data_hash(self, seed)
 
     def graph(self, name: str) -> RawGraph:
-        """The graph behind the name of the source or the target."""
         from graphkeel.graph import load_graph
 
         return load_graph(name)
@@ -231,7 +219,6 @@ class AdaptSpec(_Spec):
         self.data_hash(seed)
 
     def code_version(self) -> str:
-        """SHA-256 of the code that the number depends on."""
         from graphkeel.runs.adapt import method_version
 
         return method_version(self)

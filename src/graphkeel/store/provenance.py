@@ -27,7 +27,6 @@ def package_versions() -> dict[str, str]:
 
 
 def provenance() -> dict[str, Any]:
-    """Commit, versions and machine, as plain values."""
     return {
         "commit": commit(),
         "versions": package_versions(),

@@ -57,12 +57,7 @@ _RUN = "run"  # the manifest's name
 
 class Store:
     """Measurements in an SQLite file. Reads and writes that file alone; several processes may use
-    it at once.
-
-    Args:
-        path: the file; made, with its folder, where it is missing.
-        versions: of the packages in use, stored beside each measurement.
-    """
+    it at once. The versions of packages are stored beside each measurement."""
 
     def __init__(self, path: Path, *, versions: dict[str, str] | None = None) -> None:
         self.path = path
@@ -252,7 +247,6 @@ def _seal(key: str, measurement: Measurement, result: str) -> str:
 
 
 def _json(text: Any) -> Any:
-    """The content of a text; None if it is no JSON."""
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):

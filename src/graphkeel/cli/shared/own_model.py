@@ -21,12 +21,10 @@ DRAWN = "biased"  # the split that is drawn where nothing else is said
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """--model."""
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
 
 
 def add_own_model(parser: argparse.ArgumentParser) -> None:
-    """--weights and --factory."""
     weights = "a model of your own: its weights, as safetensors or torch.save(state_dict)"
     parser.add_argument("--weights", type=path_type, metavar="FILE", help=weights)
     factory = "the function that builds it: called with n_features and n_classes if it takes them"
@@ -34,7 +32,6 @@ def add_own_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_features(parser: argparse.ArgumentParser) -> None:
-    """--features."""
     words = "auto, raw, rownorm, pca or pca-raw (default auto)"
     parser.add_argument("--features", default="auto", help=words)
 
@@ -68,7 +65,6 @@ def add_spec(parser: argparse.ArgumentParser) -> None:
 
 
 def add_class_weight(parser: argparse.ArgumentParser) -> None:
-    """--class-weight."""
     parser.add_argument(
         "--class-weight",
         choices=("balanced",),
@@ -87,7 +83,6 @@ def chosen_method(args: argparse.Namespace) -> str:
 
 
 def specs(args: argparse.Namespace) -> Any:
-    """Where the program has its `RunSpec` and `AdaptSpec`."""
     return importlib.import_module(args.specs)
 
 
@@ -109,7 +104,6 @@ def chosen_spec(args: argparse.Namespace, **more: Any) -> RunSpec:
 
 
 def add_split(parser: argparse.ArgumentParser) -> None:
-    """--split."""
     parser.add_argument(
         "--split",
         help="biased, random or public: the graph's own masks (default biased; with --weights "
@@ -130,5 +124,4 @@ def own_split(graph: RawGraph, otherwise: str) -> str:
 
 
 def model_name(args: argparse.Namespace) -> str:
-    """The model's name in a title."""
     return str(args.model if args.factory is None else args.factory)

@@ -61,7 +61,6 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_property(args: argparse.Namespace) -> int:
-    """Decide a property; returns the exit code."""
     from graphkeel.certificate.encoding import write_certificate
     from graphkeel.verify.formats.onnx_reader import read_onnx
     from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
