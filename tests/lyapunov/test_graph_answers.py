@@ -240,7 +240,9 @@ def test_where_rounding_explains_everything_nothing_is_said() -> None:
     x, edges = torch.rand(NODES, D), bases()["sgc, labelled"].data.edge_index
     result = certify(FrozenModel(model), x, edges, LyapunovConfig(samples=240), constant=True)
     assert result.graph["contraction"] == "unknown"
-    assert "cannot be compared" in result.graph["reason"] or "range" in result.graph["reason"]
+    # by how the machine sums: already the head is not the model's, or rounding explains anything
+    refused = ("cannot be compared", "range", "differ from the model's own response")
+    assert any(words in result.graph["reason"] for words in refused)
 
 
 def test_certify_says_nothing_of_message_passing_that_the_model_does_otherwise() -> None:

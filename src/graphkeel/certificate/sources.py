@@ -24,7 +24,8 @@ from graphkeel.checker.exact import Vector, Work
 
 Floats = NDArray[np.float64]
 _Pair = tuple[ArrayLike | None, ArrayLike | None]
-Source = tuple[tuple["Factor", ...], ...]
+Factor = tuple[Floats | None, Floats | None]  # weight (out, in) and bias (out,)
+Source = tuple[tuple[Factor, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -43,25 +44,6 @@ class WriterSettings:
         return Work(self.products)
 
 
-@dataclass(frozen=True, eq=False)
-class Factor:
-    """One affine step x → weight·x + bias; None is the identity, or zero.
-
-    Attributes:
-        weight: shape (out, in), or None.
-        bias: shape (out,), or None.
-    """
-
-    weight: Floats | None
-    bias: Floats | None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "weight": None if self.weight is None else encode_array(self.weight),
-            "bias": None if self.bias is None else encode_array(self.bias),
-        }
-
-
 class Layer(NamedTuple):
     """A layer rounded to floats; the exact one lies within the errors, entry by entry."""
 
@@ -77,7 +59,7 @@ def chain(*pairs: _Pair) -> tuple[Factor, ...]:
     Args:
         pairs: (weight, bias) each, applied from the first to the last.
     """
-    return tuple(Factor(_stored(weight), _stored(bias)) for weight, bias in pairs)
+    return tuple((_stored(weight), _stored(bias)) for weight, bias in pairs)
 
 
 def mlp(layers: Iterable[_Pair]) -> Source:
@@ -99,12 +81,15 @@ def anchored_controller(
 
 
 def source_to_json(source: Source) -> list[list[dict[str, Any]]]:
-    return [[factor.to_json() for factor in layer] for layer in source]
+    def encoded(values: Floats | None) -> dict[str, Any] | None:
+        return None if values is None else encode_array(values)
+
+    return [[{"weight": encoded(w), "bias": encoded(b)} for w, b in layer] for layer in source]
 
 
 def source_from_json(value: list[list[dict[str, Any]]]) -> Source:
     return tuple(
-        tuple(Factor(_decoded(part["weight"]), _decoded(part["bias"])) for part in layer)
+        tuple((_decoded(part["weight"]), _decoded(part["bias"])) for part in layer)
         for layer in value
     )
 

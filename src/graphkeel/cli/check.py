@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import (
@@ -79,10 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checked(args: argparse.Namespace) -> LinkedResult:
-    from graphkeel.certificate.check import check_certificate, link
+    from graphkeel.certificate.check import check_certificate, linked
     from graphkeel.certificate.encoding import read_certificate
-    from graphkeel.certificate.equilibrium import STATES
-    from graphkeel.certificate.steering import STEERING
 
     is_own = args.weights is not None or args.factory is not None
     if is_own and args.model is not None:
@@ -103,9 +100,7 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
         return result
     content = read_certificate(args.certificate)
     data = None if args.data is None else _graph(args, content.get("provenance") or {})
-    stored = [Path(args.certificate).with_name(name) for name in (STATES, STEERING)]
-    difference = link(content, _model(args, content), data, *stored)
-    return result.linked(difference, with_data=data is not None)
+    return linked(result, args.certificate, _model(args, content), data)
 
 
 def _model(args: argparse.Namespace, content: dict[str, Any]) -> Any:

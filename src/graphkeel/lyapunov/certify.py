@@ -9,7 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -169,8 +169,8 @@ def _write(
     if states is not None:
         save_tensors(folder / STATES, states)
     save_tensors(folder / _CONTROLLERS, _controllers(training), {"form": training.config.form})
-    rounds = [entry.as_dict() for entry in training.log]
-    log = {"config": training.config.as_dict(), "stopped": training.stopped, "rounds": rounds}
+    rounds = [asdict(entry) for entry in training.log]
+    log = {"config": asdict(training.config), "stopped": training.stopped, "rounds": rounds}
     write_text(folder / _TRAINING, json.dumps(log, indent=1) + "\n")
     checksum = {"controllers_sha256": file_sha256(folder / _CONTROLLERS)}
     certificate["provenance"] |= checksum

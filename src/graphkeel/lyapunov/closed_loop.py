@@ -30,21 +30,16 @@ from graphkeel.verify.problem import Network, Problem
 BatchLayers = list[tuple[Tensor, Tensor]]  # weights (classes, out, in), biases (classes, out)
 
 
-class ClosedLoopBatch:
-    """F of all classes as one tensor program."""
-
-    def __init__(self, plant: Plant, controller: ControllerBatch) -> None:
-        self.controller, self.rest = controller, plant.layers[1:]
-
-    def layers(self, active: Tensor) -> BatchLayers:
-        control = self.controller
-        inner, bias, outer = control.inner(active), control.bias[active], control.outer_seen(active)
-        rest = control.at_rest(active)
-        if control.form != "paper":
-            rest = rest - torch.einsum("kph,kh->kp", outer, bias.relu())
-            bias = bias - torch.einsum("khn,kn->kh", inner, control.targets[active])
-        beyond = [(w.expand(len(active), -1, -1), b.expand(len(active), -1)) for w, b in self.rest]
-        return [(inner, bias), (outer, rest), *beyond]
+def loop_layers(plant: Plant, control: ControllerBatch, active: Tensor) -> BatchLayers:
+    """F of the active classes as one tensor program."""
+    inner, bias, outer = control.inner(active), control.bias[active], control.outer_seen(active)
+    rest = control.at_rest(active)
+    if control.form != "paper":
+        rest = rest - torch.einsum("kph,kh->kp", outer, bias.relu())
+        bias = bias - torch.einsum("khn,kn->kh", inner, control.targets[active])
+    rows = len(active)
+    beyond = ((w.expand(rows, -1, -1), b.expand(rows, -1)) for w, b in plant.layers[1:])
+    return [(inner, bias), (outer, rest), *beyond]
 
 
 def run_layers(layers: BatchLayers, states: Tensor) -> Tensor:

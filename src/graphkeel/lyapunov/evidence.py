@@ -3,7 +3,7 @@ factors."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ def certificate_of(
     ]
     notes = {str(outcome.label): outcome.note for outcome in result.outcomes if outcome.note}
     details = {
-        "config": result.config.as_dict(),
+        "config": asdict(result.config),
         "stopped": result.stopped,
         "notes": notes,
         **(provenance or {}),

@@ -12,7 +12,7 @@ from torch import Tensor
 from graphkeel.control.base import Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
+from graphkeel.lyapunov.closed_loop import collapse
 from graphkeel.lyapunov.config import FitSettings, ResolvedConfig
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
 from graphkeel.lyapunov.loss import LossContext, lyapunov_loss, total
@@ -55,11 +55,11 @@ class LoopBatch:
         self.function = make_lyapunov(config, targets, unit, self.generator)
         low = torch.from_numpy(np.stack([domain.lower for domain in self.domains]))
         high = torch.from_numpy(np.stack([domain.upper for domain in self.domains]))
-        loop = ClosedLoopBatch(plant, self.controller)
         aim = min(config.contraction, settings.aim * config.rho)
         aims = torch.full((len(self.classes),), aim, dtype=torch.float64)
         self.context = LossContext(
-            loop,
+            plant,
+            self.controller,
             self.function,
             torch.tensor(self.classes),
             targets,

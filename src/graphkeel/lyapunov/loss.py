@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from graphkeel.control.base import Plant
+from graphkeel.control.neural import ControllerBatch
 from graphkeel.lyapunov.closed_loop import (
     BatchLayers,
-    ClosedLoopBatch,
     axis_factors,
     gain_matrix,
     interval_bounds,
+    loop_layers,
     margin_bounds,
     run_layers,
 )
@@ -33,7 +35,8 @@ _Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything
 class LossContext:
     """Constants of a run; equilibria and domains have shape (classes, n)."""
 
-    loop: ClosedLoopBatch
+    plant: Plant
+    controller: ControllerBatch
     function: LyapunovBatch
     classes: Tensor  # (classes,): the coordinate of each class
     targets: Tensor
@@ -48,7 +51,7 @@ class LossContext:
 
 def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> _Terms:
     """All terms for states y of shape (active, points, n)."""
-    layers = context.loop.layers(active)
+    layers = loop_layers(context.plant, context.controller, active)
     if context.config.loss == "paper":
         return _paper_loss(context, layers, states, active)
     return _margin_loss(context, layers, states, active)
