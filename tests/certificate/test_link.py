@@ -31,8 +31,8 @@ def linked() -> tuple[dict[str, Any], torch.nn.Module, Any]:
     (weight, bias), *_ = extract_head(model, 3).layers
     head = mlp([(weight.detach().double().numpy(), bias.detach().double().numpy())])
     Y, both = np.array([1.0, 0.0]), np.concatenate([np.eye(2), -np.eye(2)])
-    W = head[0][0].weight
-    h = np.linalg.pinv(W) @ (Y - head[0][0].bias)
+    W, b = head[0][0]
+    h = np.linalg.pinv(W) @ (Y - b)
     controller = anchored_controller(both, np.zeros(4), np.linalg.pinv(W) @ (0.25 * both.T), h, Y)
     lyapunov = anchored_lyapunov(both, np.ones(4), Y)
     networks = [

@@ -151,9 +151,9 @@ def test_sources_come_back(parts: tuple[Any, ClassProof], good: dict[str, Any]) 
     again = source_from_json(good["classes"][0]["controller"])
     for layer, stored in zip(parts[1].controller, again, strict=True):
         for left, right in zip(layer, stored, strict=True):
-            assert (left.weight is None) == (right.weight is None)
-            assert left.weight is None or np.array_equal(left.weight, right.weight)
-            assert left.bias is None or np.array_equal(left.bias, right.bias)
+            assert (left[0] is None) == (right[0] is None)
+            assert left[0] is None or np.array_equal(left[0], right[0])
+            assert left[1] is None or np.array_equal(left[1], right[1])
 
 
 @pytest.mark.parametrize("content", [{"a": {1, 2}}, {"a": float("nan")}, {"a": b"x"}])

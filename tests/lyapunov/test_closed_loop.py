@@ -110,7 +110,7 @@ def test_training_bounds_hold_on_samples() -> None:
     layers = loop_layers(batch.plant, batch.controller, active)
     states = batch.states.pool
     following = run_layers(layers, states)
-    low, high = interval_bounds(layers, batch.context.low, batch.context.high)
+    low, high = interval_bounds(layers, batch.low, batch.high)
     assert bool(
         (following >= low.unsqueeze(1) - 1e-9).all()
         and (following <= high.unsqueeze(1) + 1e-9).all()
@@ -120,7 +120,7 @@ def test_training_bounds_hold_on_samples() -> None:
     assert bool(
         (moved <= torch.einsum("knm,kbm->kbn", gain, (states[:, :1] - states).abs()) + 1e-9).all()
     )
-    gains = batch.context.function.gains(active)
+    gains = batch.function.gains(active)
     kappa = axis_factors(gain, gains).amax(dim=1, keepdim=True)
     value = lambda t: torch.einsum("kbn,kn->kb", t.abs(), gains)  # noqa: E731
     assert bool((value(moved) <= kappa * value(states[:, :1] - states) + 1e-9).all())

@@ -24,8 +24,8 @@ from graphkeel.cli.shared.common import (
     EXIT_DONE,
     EXIT_REFUTED,
     EXIT_UNKNOWN,
-    add_common,
-    add_dataset,
+    OWN_MODEL,
+    add_options,
     console,
     emit,
     make_out_dir,
@@ -34,7 +34,7 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.shared.own_model import add_model, add_own_model, chosen_model, specs
+from graphkeel.cli.shared.own_model import chosen_model, specs
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.signals import end_if_asked
@@ -59,11 +59,10 @@ HELP = "prove the class controllers of a frozen model stable, and write certific
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add_dataset(parser)
-    add_model(parser)
-    add("--split", default="biased", help="biased, random or public (default biased)")
-    words = "auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)"
-    add("--features", default="auto", help=words)
+    split = {"default": "biased", "help": "biased, random or public (default biased)"}
+    features = "auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)"
+    first = ("--dataset", "--model", "--split", "--features")
+    add_options(parser, *first, split=split, features=features)
     add("--classes", default="all", help="all, or labels separated by commas (default all)")
     add("--form", default="anchored", help="anchored, homogeneous or paper (default anchored)")
     add("--engine", default="auto", help="who decides: auto, branch or smt (default auto)")
@@ -71,9 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--budget", type=seconds_type, default=45.0, metavar="S", help=words)
     words = "another field of LyapunovConfig, e.g. rho=1; may be repeated"
     add("--set", action="append", default=[], metavar="NAME=VALUE", help=words)
-    add_own_model(parser)
     words = "write the certificate and the controllers here (default: certify-DATASET)"
-    add_common(parser, out_help=words)
+    add_options(parser, *OWN_MODEL, "--seed", "--out", "--json", out=words)
 
 
 def run(args: argparse.Namespace) -> int:

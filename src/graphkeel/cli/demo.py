@@ -12,13 +12,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import (
-    add_common,
-    add_seeds,
-    console,
-    emit,
-    make_out_dir,
-)
+from graphkeel.cli.shared.common import add_options, console, emit, make_out_dir
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
@@ -34,8 +28,9 @@ _STEPS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_seeds(parser, "biased splits to run (default 5)", default=5)
-    add_common(parser, out_help="write demo.png and the rows of every seed here")
+    seeds = {"default": 5, "help": "biased splits to run (default 5)"}
+    out = "write demo.png and the rows of every seed here"
+    add_options(parser, "--seeds", "--seed", "--out", "--json", seeds=seeds, out=out)
 
 
 def run(args: argparse.Namespace) -> int:

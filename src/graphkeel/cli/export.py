@@ -14,8 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import add_json, emit, emit_lines, path_type
-from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.cli.shared.common import add_options, emit, emit_lines, path_type
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     formats = "onnx,vnnlib,smt2"
     words = "of onnx, vnnlib, smt2 (default all three)"
     parser.add_argument("--format", default=formats, metavar="LIST", help=words)
-    add_json(parser)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,8 +45,7 @@ def run(args: argparse.Namespace) -> int:
         for path in export(problem, folder, formats)
     ]
     payload = {"command": "export", "files": [str(path) for path in written]}
-    lines = fitted(_summary(written, args.out), terminal_width())
-    return emit(args, payload, lambda: emit_lines(lines))
+    return emit(args, payload, lambda: emit_lines(_summary(written, args.out)))
 
 
 def _summary(written: list[Path], out: Path) -> list[str]:

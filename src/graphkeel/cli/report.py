@@ -17,15 +17,13 @@ import argparse
 from pathlib import Path
 
 from graphkeel.cli.shared.common import (
-    add_class_names,
-    add_dataset,
-    add_json,
+    OWN_MODEL,
+    add_options,
     emit,
     emit_lines,
     path_type,
-    seed_type,
 )
-from graphkeel.cli.shared.own_model import add_features, add_own_model, add_split, chosen_spec
+from graphkeel.cli.shared.own_model import chosen_spec
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import read_lines
 
@@ -39,13 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", type=path_type, metavar="FILE", help=page)
     out = "write report.html into this folder"
     parser.add_argument("--out", type=path_type, metavar="DIR", help=out)
-    add_class_names(parser)
-    add_dataset(parser)
-    add_split(parser)
-    add_features(parser)
-    add_own_model(parser)
-    parser.add_argument("--seed", type=seed_type, default=0, help="of the split (default 0)")
-    add_json(parser)
+    own = ("--dataset", "--split", "--features", *OWN_MODEL)
+    add_options(parser, "--classes", *own, "--seed", "--json", seed="of the split (default 0)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,15 +17,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import (
-    add_common,
-    add_seeds,
+    SPEC,
+    add_options,
     console,
     emit,
     make_out_dir,
     say_reused,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import add_spec, chosen_spec
+from graphkeel.cli.shared.own_model import chosen_spec
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
@@ -35,12 +35,15 @@ if TYPE_CHECKING:
 HELP = "better predictions from the same frozen weights, over several seeds"
 
 
+OUT = "keep rows, decisions and features here; the run can be continued"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_spec(parser)
+    add_options(parser, *SPEC)
     words = "auto (default), none, replace, diffuse, or a control: no-model, random-weights"
     parser.add_argument("--method", default="auto", help=words)
-    add_seeds(parser, "how many seeds, from --seed on (default 10; 1 for a model of your own)")
-    add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
+    seeds = "how many seeds, from --seed on (default 10; 1 for a model of your own)"
+    add_options(parser, "--seeds", "--seed", "--out", "--json", seeds=seeds, out=OUT)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import add_json, emit, emit_lines, path_type, seconds_type
+from graphkeel.cli.shared.common import add_options, emit, emit_lines, path_type, seconds_type
 from graphkeel.cli.shared.proofs import (
     add_verify_arguments,
     run_property,
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--timeout", type=seconds_type, default=60.0, metavar="S", help=words)
     words = "whether --timeout is of wall or of processor time (default wall)"
     add("--clock", choices=("wall", "processor"), default="wall", help=words)
-    add_json(parser)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:

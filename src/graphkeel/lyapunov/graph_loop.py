@@ -17,19 +17,6 @@ from graphkeel.models.aggregation import Aggregation, Branch, operator_of, run_l
 
 
 @dataclass(frozen=True)
-class GraphLoopSettings:
-    """Attributes:
-    steps: at most.
-    change: of a step, relative, below which margins no longer move.
-    entries: of features in work at once.
-    """
-
-    steps: int = 500
-    change: float = 1e-12
-    entries: int = 1 << 24
-
-
-@dataclass(frozen=True)
 class GraphRun:
     """A run of the loop.
 
@@ -60,9 +47,7 @@ class GraphLoop:
         controls: Mapping[int, NeuralWeights],
         nodes: Tensor,
         shares: Tensor,
-        settings: GraphLoopSettings = GraphLoopSettings(),
     ) -> None:
-        self.settings = settings
         self.aggregation = aggregation
         self.nodes = nodes
         matrix, self.scale = operator_of(aggregation.operator, edge_index, len(x))
@@ -72,8 +57,7 @@ class GraphLoop:
         self.parts = [_Part(control, nodes, shares[:, c]) for c, control in controls.items()]
         first = aggregation.layers[0]
         self.branches = [
-            _FirstBranch(one, _projected(x, one, settings.entries), self.parts, len(nodes))
-            for one in first
+            _FirstBranch(one, _projected(x, one), self.parts, len(nodes)) for one in first
         ]
         self.everywhere = torch.equal(nodes, torch.arange(len(x)))  # then no row has to be moved
 
@@ -101,25 +85,24 @@ class GraphLoop:
         return value
 
     @torch.no_grad()
-    def run(self, kappa: float, gauge: Tensor) -> GraphRun:
-        """From the answer to the given features to the equilibrium, as near as floats come; the
-        gauge is r of V(z) = Σ rᵢ|zᵢ|, float64, shape (n,)."""
+    def run(
+        self, kappa: float, gauge: Tensor, *, steps: int = 500, least: float = 1e-12
+    ) -> GraphRun:
+        """From the answer to the given features to the equilibrium, as near as floats come: until a
+        step changes less than `least`, relative. The gauge is r of V(z) = Σ rᵢ|zᵢ|, shape (n,)."""
         states = self.answer()
         residuals = []
         certain = []
-        for _ in range(self.settings.steps):
+        for _ in range(steps):
             following = self.step(states)
-            change = float((following - states).abs().max())
-            residuals.append(self._norm(following - states, gauge))
+            moved = (following - states).abs()
+            residuals.append(float(((moved @ gauge) / self.scale).max()))
             sure = self.certain(states, residuals[-1] / (1.0 - kappa), gauge)
             certain.append(int(sure.sum()))
             states = following
-            if change <= self.settings.change * (1.0 + float(states.abs().max())):
+            if float(moved.max()) <= least * (1.0 + float(states.abs().max())):
                 break
         return GraphRun(states, tuple(residuals), tuple(certain))
-
-    def _norm(self, states: Tensor, gauge: Tensor) -> float:
-        return float(((states.abs() @ gauge) / self.scale).max())
 
     def certain(self, states: Tensor, radius: float, gauge: Tensor) -> Tensor:
         """Where the margin exceeds the distance to the equilibrium, bool, shape (N,)."""
@@ -170,7 +153,7 @@ class _FirstBranch:
         return fed
 
 
-def _projected(x: Tensor, branch: Branch, entries: int) -> Tensor:
+def _projected(x: Tensor, branch: Branch, entries: int = 1 << 24) -> Tensor:
     """X·Wᵀ + b in float64, some rows at a time."""
     parts = x.split(max(1, entries // int(x.shape[1])))
     return torch.cat([part.double() @ branch.weight.T for part in parts]) + branch.bias

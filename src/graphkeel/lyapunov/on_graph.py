@@ -91,7 +91,9 @@ def enclosed(
     start = np.zeros((len(x), result.head.n_out))
     graph = GraphStates(x.cpu().numpy(), edges, start, **arrays)
     loop = _loop(result, x, edge_index, graph)
-    run = loop.run(certificate["graph"]["kappa"], torch.from_numpy(_gauge(certificate)))
+    run = loop.run(
+        certificate["graph"]["kappa"], torch.from_numpy(decode_array(certificate["graph"]["gauge"]))
+    )
     graph = replace(graph, states=run.states.numpy())
     steps = {"residuals": list(run.residuals), "certain": list(run.certain)}  # of a figure
     provenance = {**certificate["provenance"], "graph_steps": steps}
@@ -200,7 +202,3 @@ def _loop(result: CertifyResult, x: Tensor, edge_index: Tensor, graph: GraphStat
         torch.from_numpy(nodes),
         torch.from_numpy(shares),
     )
-
-
-def _gauge(certificate: dict[str, Any]) -> NDArray[np.float64]:
-    return decode_array(certificate["graph"]["gauge"])

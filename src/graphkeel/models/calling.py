@@ -303,7 +303,7 @@ def _modules_within(function: Callable[..., Any]) -> list[nn.Module]:
         if isinstance(value, nn.Module):
             found[id(value)] = value
         elif inspect.isfunction(value) and value is not function:
-            found |= {id(module): module for module in _direct(value)}
+            found |= {id(part): part for part in _held(value) if isinstance(part, nn.Module)}
     return list(found.values())
 
 
@@ -318,10 +318,6 @@ def _held(function: Callable[..., Any]) -> list[Any]:
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         return [*named.nonlocals.values(), *named.globals.values(), *defaults]
     return _vars_of(function)
-
-
-def _direct(function: Callable[..., Any]) -> list[nn.Module]:
-    return [value for value in _held(function) if isinstance(value, nn.Module)]
 
 
 def _vars_of(value: Any) -> list[Any]:

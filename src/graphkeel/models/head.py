@@ -88,10 +88,6 @@ class Head:
         return relu_network(self.layers, x.double())
 
 
-def _frozen(model: nn.Module | FrozenModel) -> FrozenModel:
-    return model if isinstance(model, FrozenModel) else FrozenModel(model)
-
-
 @dataclass(frozen=True)
 class _Step:
     """One affine layer as it ran: what went in, what came out."""
@@ -122,7 +118,7 @@ def extract_head(
     >>> head.n_in, head.hidden, head.n_out, head.unsupported
     (8, (4,), 3, None)
     """
-    frozen = _frozen(model)
+    frozen = model if isinstance(model, FrozenModel) else FrozenModel(model)
     fields = _random_fields(in_dim, seed)
     response, n_out, refusal = response_of(frozen, fields, model_kwargs)
     if refusal is not None:

@@ -15,13 +15,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli import certify as plain
-from graphkeel.cli.shared.common import (
-    EXIT_DONE,
-    EXIT_REFUTED,
-    EXIT_UNKNOWN,
-    console,
-    emit,
-)
+from graphkeel.cli.shared.common import EXIT_DONE, EXIT_REFUTED, EXIT_UNKNOWN, console, emit
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.signals import end_if_asked
 

@@ -35,8 +35,7 @@ from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
     EXIT_DONE,
-    add_common,
-    add_seeds,
+    add_options,
     console,
     emit,
     emit_lines,
@@ -80,7 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     words = "print what is missing and its hours; compute nothing"
     add("--plan", action="store_true", help=words)
-    add_seeds(parser, "how many seeds (default 10)", default=10)
+    seeds = {"default": 10, "help": "how many seeds (default 10)"}
+    add_options(parser, "--seeds", seeds=seeds)
     add("--quick", action="store_true", help="at most 2 seeds")
     add("--only", type=_names, metavar="ROWS", help="rows, separated by commas")
     words = "separated by commas (default: the paper's)"
@@ -112,7 +112,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = "accept measurements that other code has made"
     add("--any-code", action="store_true", help=words)
     add("--no-run", action="store_true", help="compute nothing: show what is stored")
-    add_common(parser, out_help="where measurements and tables are kept (default: tables)")
+    out = "where measurements and tables are kept (default: tables)"
+    add_options(parser, "--seed", "--out", "--json", out=out)
 
 
 def _names(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The options with which commands take a model of the user's own."""
+"""The model, method and specification that options name, one of ours or the user's own model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import add_dataset, path_type
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.text import printable
 
@@ -18,22 +17,6 @@ if TYPE_CHECKING:
 
 OWN = "own"
 DRAWN = "biased"  # the split that is drawn where nothing else is said
-
-
-def add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
-
-
-def add_own_model(parser: argparse.ArgumentParser) -> None:
-    weights = "a model of your own: its weights, as safetensors or torch.save(state_dict)"
-    parser.add_argument("--weights", type=path_type, metavar="FILE", help=weights)
-    factory = "the function that builds it: called with n_features and n_classes if it takes them"
-    parser.add_argument("--factory", metavar="MODULE:FUNCTION", help=factory)
-
-
-def add_features(parser: argparse.ArgumentParser) -> None:
-    words = "auto, raw, rownorm, pca or pca-raw (default auto)"
-    parser.add_argument("--features", default="auto", help=words)
 
 
 def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -52,24 +35,6 @@ def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         raise ConfigError("there is no such file of weights", got=str(args.weights))
     sha256 = file_sha256(args.weights)  # so that other weights of the same name are another run
     return OWN, {"weights": str(args.weights), "factory": args.factory, "sha256": sha256}
-
-
-def add_spec(parser: argparse.ArgumentParser) -> None:
-    """The options of one method, ours, on one dataset: what `chosen_spec` reads."""
-    add_dataset(parser)
-    add_model(parser)
-    add_split(parser)
-    add_features(parser)
-    add_class_weight(parser)
-    add_own_model(parser)
-
-
-def add_class_weight(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--class-weight",
-        choices=("balanced",),
-        help="of auto: every class has the same weight, however large (default: every node does)",
-    )
 
 
 def chosen_method(args: argparse.Namespace) -> str:
@@ -101,14 +66,6 @@ def chosen_spec(args: argparse.Namespace, **more: Any) -> RunSpec:
     if args.split is None and model == OWN:
         return replace(spec, split=own_split(spec.graph(), spec.split))
     return spec
-
-
-def add_split(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--split",
-        help="biased, random or public: the graph's own masks (default biased; with --weights "
-        "public, where the graph has masks)",
-    )
 
 
 def own_split(graph: RawGraph, otherwise: str) -> str:
