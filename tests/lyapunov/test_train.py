@@ -48,7 +48,7 @@ def run(ask: Scripted, **options: object) -> tuple[TrainResult, list[RoundLog]]:
         **{"samples": 60, "steps": 5, "batch": 32, "falsify_rounds": 0, **options}
     )  # type: ignore[arg-type]
 
-    result = train(HEAD, LOGITS, config=config, ask=ask, regions=False, on_round=rounds.append)
+    result = train(HEAD, LOGITS, config=config, oracle=ask, regions=False, on_round=rounds.append)
     return result, rounds
 
 
@@ -128,4 +128,4 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:
 def test_impossible_requests_are_refused() -> None:
     for classes in ([], [3], [0, 0]):
         with pytest.raises(ConfigError, match="classes"):
-            train(HEAD, LOGITS, classes, ask=Scripted(), regions=False)
+            train(HEAD, LOGITS, classes, oracle=Scripted(), regions=False)

@@ -256,7 +256,7 @@ def _equilibrium_shown(
     data: Any,
     states: Stored,
 ) -> tuple[str, ...]:
-    """What is counted of the graph's nodes, and the model's answers to those features."""
+    """The count of the graph's nodes, and the model's answers to those features, in words."""
     if "equilibrium" not in content["graph"]:
         return (_agreed("the given", given),)
     what = "the certificate counts nodes of the graph, but their states are missing"
@@ -280,7 +280,7 @@ def _features_shown(
     data: Any,
     stored: Stored,
 ) -> tuple[str, ...]:
-    """What is stated of the features that ship, and the model's answers to them."""
+    """The claim about the features that ship, and the model's answers to them, in words."""
     from torch import tensor
 
     facts = steering["features"]

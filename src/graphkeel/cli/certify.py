@@ -37,7 +37,7 @@ from graphkeel.cli.shared.common import (
 from graphkeel.cli.shared.own_model import chosen_model, specs
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.names import did_you_mean
-from graphkeel.core.signals import end_if_asked
+from graphkeel.core.signals import raise_pending
 
 if TYPE_CHECKING:
     from torch import nn
@@ -261,7 +261,7 @@ def _graph_facts(graph: dict[str, Any]) -> dict[str, Any]:
 
 def _say_round(log: RoundLog) -> None:
     """One line a round on stderr; then it is a good moment to end, if somebody asked for it."""
-    end_if_asked()
+    raise_pending()
     proved = log.verdicts.count("proved")
     console(stderr=True).print(
         f"round {log.round}: {proved} of {len(log.classes)} open classes proved, "

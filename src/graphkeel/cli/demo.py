@@ -3,7 +3,7 @@ downloaded.
 
 A graph network is trained on a biased handful of labels and frozen. graphkeel then rewrites the
 node features at test time, first with the training labels alone, then with labels that arrive
-later, and the same frozen weights are asked again. With --out the picture is written as a PNG as
+later, and the same frozen weights answer again. With --out the picture is written as a PNG as
 well."""
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.core.signals import end_if_asked
+    from graphkeel.core.signals import raise_pending
     from graphkeel.label import read_labels
     from graphkeel.runs.feedback import run_feedback, simulated
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
     for step in run_feedback(spec, args.seed, batches, out=args.out):
         steps.append(step)
-        end_if_asked()
+        raise_pending()
         console(stderr=True).print(
             verbatim(f"{step.known} labels: {step.reason}"), style="dim", highlight=False
         )

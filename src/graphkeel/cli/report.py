@@ -67,9 +67,9 @@ def _gather(args: argparse.Namespace, path: Path, names: list[str]) -> dict[str,
     """Write the page of what the folders hold, and say what that is."""
     from graphkeel.report.page import write_report
     from graphkeel.report.sources import find_sources
-    from graphkeel.runs.opened import told_by
+    from graphkeel.runs.opened import report_facts
 
-    sources = find_sources(args.folders, told_by(args.folders), names)
+    sources = find_sources(args.folders, report_facts(args.folders), names)
     write_report(sources, path)
     return {
         "run": sources.run is not None,

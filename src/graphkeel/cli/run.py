@@ -64,7 +64,7 @@ def run_spec(args: argparse.Namespace, spec: AnySpec, usual_seeds: int = 10) -> 
 def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult:
     from rich.progress import Progress
 
-    from graphkeel.core.signals import end_if_asked
+    from graphkeel.core.signals import raise_pending
     from graphkeel.runs.run import run_seeds
 
     with Progress(console=console(stderr=True), transient=True) as progress:
@@ -72,7 +72,7 @@ def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult:
 
         def on_row(_: object) -> None:
             progress.advance(bar)
-            end_if_asked()
+            raise_pending()
 
         result = run_seeds(spec, seeds, on_row=on_row, **options)
     if result.reused:

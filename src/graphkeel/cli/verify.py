@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group()
     words = f"which engine decides: {', '.join(ENGINES)} (default auto)"
     who.add_argument("--engine", choices=ENGINES, default="auto", metavar="NAME", help=words)
-    words = "ask every installed engine, each with --timeout"
+    words = "run every installed engine, each with --timeout"
     who.add_argument("--cross-check", action="store_true", help=words)
     words = "of positivity, decrease, invariance, region, sublevel-invariance, sublevel-decrease"
     words += " (default: all that the problem has)"

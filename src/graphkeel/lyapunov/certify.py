@@ -29,7 +29,7 @@ from graphkeel.lyapunov.message_passing import Passing, graph_proof
 from graphkeel.lyapunov.on_graph import enclosed, passing_of, recognised_on_graph
 from graphkeel.lyapunov.result import CertifyResult, RoundLog, TrainResult, anchor_of
 from graphkeel.lyapunov.targets import targets_at
-from graphkeel.lyapunov.training import Ask, OnRound, ask_engine, train
+from graphkeel.lyapunov.training import OnRound, Oracle, engine_oracle, train
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.verify.problem import CONDITIONS
@@ -48,7 +48,7 @@ def certify(
     config: LyapunovConfig | None = None,
     *,
     classes: Sequence[int] | None = None,
-    verifier: str | Ask = "auto",
+    verifier: str | Oracle = "auto",
     on_round: OnRound | None = None,
     provenance: dict[str, Any] | None = None,
     anchors: Tensor | None = None,
@@ -84,8 +84,8 @@ def certify(
         return CertifyResult(head, None, None, head.unsupported, time.monotonic() - started)
     settings = config or LyapunovConfig()
     as_printed = settings.start_node is not None
-    asked = settings.resolved().goals if as_printed else tuple(CONDITIONS)
-    ask = ask_engine(verifier, asked) if isinstance(verifier, str) else verifier
+    conditions = settings.resolved().goals if as_printed else tuple(CONDITIONS)
+    oracle = engine_oracle(verifier, conditions) if isinstance(verifier, str) else verifier
     logits = frozen.logits(x, edge_index, **model_kwargs)
     labels = list(range(head.n_out)) if classes is None else list(classes)
     goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
@@ -103,7 +103,7 @@ def certify(
         logits,
         labels,
         settings,
-        ask=ask,
+        oracle=oracle,
         regions=not as_printed,
         on_round=report,
         targets=goals,

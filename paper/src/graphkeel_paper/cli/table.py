@@ -48,7 +48,7 @@ from graphkeel.cli.shared.common import (
 )
 from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.signals import end_if_asked
+from graphkeel.core.signals import raise_pending
 
 if TYPE_CHECKING:
     from graphkeel.store.job import Job, Measurement
@@ -263,7 +263,7 @@ def _progress(done: int, waiting: int) -> Iterator[Callable[[Job, Measurement], 
         def on_job(job: Job, measurement: Measurement) -> None:
             what = f"{job.spec.dataset} {job.row} seed {job.seed}"
             bar.update(task, advance=1, description=verbatim(what))
-            end_if_asked()
+            raise_pending()
             if not measurement.done:
                 failure = f"{what} failed: {measurement.message}"
                 bar.console.print(verbatim(failure), style="yellow")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.graph import GraphTask
-from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certify
+from graphkeel.lyapunov import LyapunovConfig, certify, portfolio_oracle
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.runs.run import prepare
 from graphkeel.verify.problem import Problem
@@ -122,7 +122,7 @@ def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, see
     rounds = [0]
 
     def verify(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
-        report = ask_portfolio(problem, seconds=seconds, complete=complete)
+        report = portfolio_oracle(problem, seconds=seconds, complete=complete)
         found = [c for c in report.conditions if c.counterexample is not None]
         met.extend(_Met(rounds[0], c.condition, np.asarray(c.counterexample)) for c in found)
         return report

@@ -42,7 +42,7 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     words = "write unsat, sat with its counterexample, timeout or unknown, as VNN-COMP reads it"
     parser.add_argument("--results", type=path_type, metavar="FILE", help=words)
     level = number(-1e300, 1e300)
-    words = "ask about the sublevel set {V ≤ C} (default: the file's own)"
+    words = "decide on the sublevel set {V ≤ C} (default: the file's own)"
     parser.add_argument("--sublevel", type=level, metavar="C", help=words)
     words = "V has to fall where C1 ≤ V ≤ C only (default: on all of the sublevel set)"
     parser.add_argument("--sublevel-floor", type=level, metavar="C1", help=words)
