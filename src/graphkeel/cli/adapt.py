@@ -22,7 +22,6 @@ from graphkeel.cli.shared.common import (
     OWN_MODEL,
     add_options,
     path_type,
-    positive_int,
     whole_number,
 )
 from graphkeel.cli.shared.own_model import OWN, chosen_method, chosen_model, own_split, specs
@@ -50,8 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = "auto (components of the source), raw or rownorm (default auto; raw with --weights)"
     add("--features", help=words)
     add_options(parser, *OWN_MODEL)
-    words = "of --features auto (default 32)"
-    add("--components", type=positive_int, default=32, metavar="K", help=words)
     add_options(parser, "--seed", "--out", "--json", out=OUT)
 
 
@@ -73,7 +70,6 @@ def run(args: argparse.Namespace) -> int:
         target_labels=args.target_labels,
         split=args.split or "most",
         features=args.features or ("raw" if own else "auto"),
-        components=args.components,
         model_options=options,
     )
     if own and args.split is None:

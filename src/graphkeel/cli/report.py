@@ -35,8 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", type=path_type, nargs="*", metavar="RUN", help=folders)
     page = "the page (default: RUN/report.html)"
     parser.add_argument("--to", type=path_type, metavar="FILE", help=page)
-    out = "write report.html into this folder"
-    parser.add_argument("--out", type=path_type, metavar="DIR", help=out)
     own = ("--dataset", "--split", "--features", *OWN_MODEL)
     add_options(parser, "--classes", *own, "--seed", "--json", seed="of the split (default 0)")
 
@@ -56,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
             fix="Name a folder written with --out, or a model with --weights and --factory.",
         )
     names = [] if args.classes is None else read_lines(args.classes)
-    path = args.to or (args.out or Path(*args.folders[:1])) / "report.html"
+    path = args.to or Path(*args.folders[:1]) / "report.html"
     held = _fit(args, path, names) if own else _gather(args, path, names)
     size = path.stat().st_size
     payload = {"command": "report", "report": str(path), "bytes": size, **held}
