@@ -25,7 +25,7 @@ from graphkeel.models.zoo import OWN, own_model
 from graphkeel.runs.method import MethodResult
 from graphkeel.runs.specs import AnySpec, RunSpec
 from graphkeel.store.job import DONE, Job, Measurement
-from graphkeel.store.provenance import commit, package_versions
+from graphkeel.store.provenance import package_versions
 from graphkeel.store.statistics import summarise
 from graphkeel.store.store import FILE, Store
 
@@ -116,7 +116,7 @@ class _RunFolder:
         save_tensors(self.folder / "nodes" / file, outcome.nodes)
         # The row comes last: where it is stored, the files that belong to it are there.
         seconds = time.perf_counter() - start
-        self.store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row, commit=commit()))
+        self.store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row))
         return outcome.row
 
 

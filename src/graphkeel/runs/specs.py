@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from graphkeel import __version__
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
 
@@ -34,6 +35,10 @@ class _Spec(ABC):
     def outcome(self, seed: int) -> Outcome:
         """The result for a seed: train, freeze, apply the method, score."""
 
+    def code_version(self) -> str:
+        """Of the code that a number depends on: rows of another one are computed again."""
+        return __version__
+
     def measure(self, seed: int) -> dict[str, Any]:
         return self.outcome(seed).row
 
@@ -58,15 +63,6 @@ class RunSpec(_Spec):
         model_options: for the model's constructor.
         method_options: for methods that take any.
     """
-
-    # Every number depends on these modules, whatever the method.
-    CODE: ClassVar[tuple[str, ...]] = (
-        "graphkeel.runs.run",
-        "graphkeel.runs.specs",
-        "graphkeel.graph.datasets.registry",
-        "graphkeel.models.zoo",
-        "graphkeel.models.frozen",
-    )
 
     dataset: str = "digits"
     model: str = "sgc"
@@ -131,11 +127,6 @@ class RunSpec(_Spec):
 
     def data_hash(self, seed: int) -> str:
         return self.task(seed).hash
-
-    def code_version(self) -> str:
-        from graphkeel.runs.fingerprint import method_version
-
-        return method_version(self)
 
     def outcome(self, seed: int) -> Outcome:
         from graphkeel.runs.run import run_seed
@@ -203,6 +194,12 @@ class AdaptSpec(_Spec):
 
         return load_graph(name)
 
+    def check_method(self) -> None:
+        """That there is such a method."""
+        from graphkeel.runs.methods import check_ours
+
+        check_ours(self.method)
+
     def adapted(self, case: Case) -> MethodResult:
         """Scores of the target's nodes by the method; None where the model is left alone."""
         from graphkeel.runs.adapt import adapted
@@ -215,13 +212,9 @@ class AdaptSpec(_Spec):
 
         if self.model != OWN:
             check_name("the model", self.model, MODELS)
-        self.code_version()  # looks the method up
+        if self.method != "none":
+            self.check_method()
         self.data_hash(seed)
-
-    def code_version(self) -> str:
-        from graphkeel.runs.adapt import method_version
-
-        return method_version(self)
 
     def outcome(self, seed: int) -> Outcome:
         from graphkeel.runs.adapt import outcome

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from graphkeel.core.digests import file_sha256, sha256_of
-from graphkeel.runs.specs import RunSpec
+from graphkeel_paper.specs import RunSpec
 
 # Imported along the way, but they decide no accuracy: storage, tables, names, verifiers and
 # certificates.
@@ -26,8 +26,9 @@ _IGNORED = (
     "graphkeel.core.files",
     "graphkeel.core.tensors",
     "graphkeel.core.memory",
-    "graphkeel.runs.fingerprint",
     "graphkeel_paper.baselines.registry",
+    "graphkeel_paper.fingerprint",
+    "graphkeel_paper.provenance",
     "graphkeel_paper.tables",
 )
 
