@@ -237,9 +237,7 @@ def _write(
         cluster.each(partial(_write_shard, values, out / name, cluster.block), spans)
 
 
-def _write_shard(
-    values: Lazy, folder: Path, block_rows: int, span: tuple[int, int, int]
-) -> None:
+def _write_shard(values: Lazy, folder: Path, block_rows: int, span: tuple[int, int, int]) -> None:
     """One block after the other, so that a shard may be larger than a worker's memory."""
     number, first, last = span
     probe = values.rows(slice(first, first + 1)).numpy()
