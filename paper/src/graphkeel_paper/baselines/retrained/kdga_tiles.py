@@ -93,7 +93,7 @@ class Tiles:
 
     @property
     def kept(self) -> bool:
-        """Whether logits, probabilities and noise of all tiles stay in memory between the passes."""
+        """Whether logits, probabilities and noise of all tiles stay in memory."""
         floats = sum(3 * len(range(*t.rows.indices(self.n_nodes))) * self.size for t in self._tiles)
         return 4 * floats <= KEPT_BYTES
 
