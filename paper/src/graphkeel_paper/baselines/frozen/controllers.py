@@ -155,11 +155,15 @@ def _proof(report: VerifyReport, goals: tuple[str, ...], rounds: int) -> dict[st
 
 
 def _ask_boxes(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
-    """The portfolio, with so many boxes instead of seconds."""
+    """The portfolio, with so many boxes instead of seconds; none where a search finds a
+    violation."""
     from graphkeel.verify.portfolio import AutoVerifier
 
     budget = Budget(seconds=seconds, nodes=_LIMITS.boxes, threads=1)
-    return AutoVerifier(complete).solve(problem, budget)
+    report = AutoVerifier(complete=False).solve(problem, budget)
+    if report.counterexample is not None or not complete:
+        return report
+    return AutoVerifier().solve(problem, budget)
 
 
 def _ask_solver(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:  # noqa: ARG001
