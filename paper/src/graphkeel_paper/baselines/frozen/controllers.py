@@ -131,7 +131,7 @@ def _train_neural(
     verifier: Any = "auto"
     if controller == "neural-paper":
         config = replace(config, rounds=_LIMITS.rounds, seconds=seconds, verify_seconds=seconds)
-        verifier = _ask_boxes
+        verifier = ask_boxes
     elif controller == "literal":
         config = replace(config, rounds=_LIMITS.literal_rounds, seconds=seconds, steps=1)
         node = drawn_node(given.labelled, given.seed)
@@ -154,9 +154,9 @@ def _proof(report: VerifyReport, goals: tuple[str, ...], rounds: int) -> dict[st
     return {"verdict": report.verdict.value, "conditions": conditions, "rounds": rounds}
 
 
-def _ask_boxes(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
-    """The portfolio, with so many boxes instead of seconds; none where a search finds a
-    violation."""
+def ask_boxes(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
+    """The portfolio, with a number of boxes instead of seconds; no box is searched where a
+    violation is found without."""
     from graphkeel.verify.portfolio import AutoVerifier
 
     budget = Budget(seconds=seconds, nodes=_LIMITS.boxes, threads=1)
