@@ -83,12 +83,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _initial_node(task: GraphTask, start: int | str, seed: int) -> int:
     """The node that was named, or a training node drawn uniformly."""
-    import torch
+    from graphkeel_paper.baselines.rival import drawn_node
 
     if start == _RANDOM:
-        labelled = task.train_mask.nonzero().flatten()
-        draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
-        return int(labelled[draw])
+        return drawn_node(task.train_mask.nonzero().flatten(), seed)
     if int(start) >= task.n_nodes or int(task.y[int(start)]) < 0:
         raise ConfigError("--start-node must be a labelled node of the graph", got=start)
     return int(start)
