@@ -14,9 +14,9 @@ the graph as it is now are known, and the model has seen none of them.
 - `again`: the same on 20,000 nodes, taken up from the last round as on large graphs, beside an
   update by all rounds with the same weights, and beside feedback that chooses all anew.
 
-`--scale` multiplies the nodes, `--only` leaves out other models. Each case has a process of its own, on one thread. Seconds are those
-of the processor; memory is the peak of resident memory while a step ran, graph, model and Python
-included."""
+`--scale` multiplies the nodes, `--only` leaves out other models. Each case has a process of its
+own, on one thread. Seconds are those of the processor; memory is the peak of resident memory while
+a step ran, graph, model and Python included."""
 
 from __future__ import annotations
 
