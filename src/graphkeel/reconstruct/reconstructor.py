@@ -327,6 +327,9 @@ class Reconstructor(Fitted):
     def feedback(self, nodes: Ids, labels: Ids) -> Reconstructor:
         """Take in new labels and decide anew; what no label changes is not computed again.
 
+        On a large graph a few labels (`DecideSettings.few`) are judged by the evidence there is, and
+        only the last round is drawn anew.
+
         A validation node whose label is fed back is used from now on, and no longer only judges.
 
         Args:
@@ -455,7 +458,8 @@ class Reconstructor(Fitted):
         """Follow a graph to which nodes, edges or features were added, or in which they changed.
 
         The weights and the labels stay; the features are those that a fresh fit with these weights
-        would write on the graph as it is now. `guard_` still tells of the graph that was judged;
+        would write on the graph as it is now. A large graph is taken up from the round before the
+        last (`DecideSettings.large`) and from the features it has. `guard_` still tells of the graph that was judged;
         `feedback`, or `rechoose`, judges on the new one. A certificate is about one graph, and is
         dropped.
 
@@ -685,7 +689,7 @@ class Reconstructor(Fitted):
         keep.
 
         It is all that `update` needs: 4·N·(d + C + 1) bytes for N nodes, d features and C classes,
-        with a few more for each label. A save that is killed leaves what was in the folder before.
+        at most 4·N·C more for a large graph, 50·C for each of its labels that judge. A save that is killed leaves what was in the folder before.
         `notes` are kept in the same breath; `load` gives them back as `notes_`.
 
         Args:
