@@ -36,15 +36,14 @@ def certified(rec: Reconstructor, settings: dict[str, Any]) -> CertifyResult:
 
 
 def _on_graph(rec: Reconstructor, result: CertifyResult) -> CertifyResult:
-    """The result with the equilibrium on the graph and the distance of the features in use from it;
-    of steered ones the class of every node, by rigorous rounding, and for a linear model the
-    contraction."""
+    """The result with the equilibrium on the graph; of steered features with the class of every
+    node, by rigorous rounding, and for a linear model the contraction."""
     from graphkeel.lyapunov.on_graph import enclosed, steered
 
     frozen, x, edges = rec._context.frozen, rec._context.x, rec._context.edge_index
     labels = (rec.labels_.nodes, rec.labels_.classes)
     if len(rec.labels_):  # else nothing is controlled
-        result = enclosed(result, frozen, x, edges, labels, shipped=rec.features_)
+        result = enclosed(result, x, edges, labels)
     if rec.posterior_ is None or not rec.fall_:
         return result
     shipped = (rec.features_, rec.posterior_.argmax(dim=1))

@@ -327,8 +327,8 @@ class Reconstructor(Fitted):
     def feedback(self, nodes: Ids, labels: Ids) -> Reconstructor:
         """Take in new labels and decide anew; what no label changes is not computed again.
 
-        On a large graph a few labels (`DecideSettings.few`) are judged by the evidence there is, and
-        only the last round is drawn anew.
+        On a large graph a few labels (`DecideSettings.few`) are judged by the evidence there is,
+        and only the last round is drawn anew.
 
         A validation node whose label is fed back is used from now on, and no longer only judges.
 
@@ -459,9 +459,9 @@ class Reconstructor(Fitted):
 
         The weights and the labels stay; the features are those that a fresh fit with these weights
         would write on the graph as it is now. A large graph is taken up from the round before the
-        last (`DecideSettings.large`) and from the features it has. `guard_` still tells of the graph that was judged;
-        `feedback`, or `rechoose`, judges on the new one. A certificate is about one graph, and is
-        dropped.
+        last (`DecideSettings.large`) and from the features it has. `guard_` still tells of the
+        graph that was judged; `feedback`, or `rechoose`, judges on the new one. A certificate is
+        about one graph, and is dropped.
 
         Args:
             data: the whole graph as it is now; old nodes keep their ids, new ones come after them.
@@ -644,10 +644,9 @@ class Reconstructor(Fitted):
         """Prove a controller per class around the anchors in use; predictions stay what they are.
 
         Where the loop with message passing contracts, its equilibrium on this graph is enclosed:
-        `result.equilibrium` counts the nodes whose class is certain there, `result.shipped` says
-        how far the features in use are from it; labelled nodes are controlled. Of steered features
-        the certificate says which nodes they lead to the decided class and, for a linear model,
-        that steering contracts; `check` needs `steering_` for that.
+        `result.equilibrium` counts the nodes whose class is certain there; labelled nodes are
+        controlled. Of steered features the certificate says which nodes they lead to the decided
+        class and, for a linear model, that steering contracts; `check` needs `steering_` for that.
 
         Where an anchor in use cannot be certified, or where `config` asks for other ones, the
         certificate is about other anchors. These replace those in use only if every class is
@@ -689,8 +688,9 @@ class Reconstructor(Fitted):
         keep.
 
         It is all that `update` needs: 4·N·(d + C + 1) bytes for N nodes, d features and C classes,
-        at most 4·N·C more for a large graph, 50·C for each of its labels that judge. A save that is killed leaves what was in the folder before.
-        `notes` are kept in the same breath; `load` gives them back as `notes_`.
+        at most 4·N·C more for a large graph, 50·C for each of its labels that judge. A save that is
+        killed leaves what was in the folder before. `notes` are kept in the same breath; `load`
+        gives them back as `notes_`.
 
         Args:
             folder: where to write.
