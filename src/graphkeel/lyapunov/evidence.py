@@ -3,17 +3,14 @@ factors."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
-from graphkeel.certificate import ClassProof, GraphProof, Source, build_certificate, chain, mlp
-from graphkeel.certificate.sources import anchored_controller
+from graphkeel.certificate import ClassProof, GraphProof, build_certificate
 from graphkeel.control.base import Plant
-from graphkeel.control.neural import NeuralWeights
-from graphkeel.lyapunov.closed_loop import float64
-from graphkeel.lyapunov.function import LyapunovWeights
+from graphkeel.lyapunov.closed_loop import controller_source, lyapunov_source, plain_source
 from graphkeel.lyapunov.result import ClassOutcome, TrainResult, anchor_of
 from graphkeel.verify.result import ConditionReport, Verdict
 
@@ -34,13 +31,13 @@ def certificate_of(
     ]
     notes = {str(outcome.label): outcome.note for outcome in result.outcomes if outcome.note}
     details = {
-        "config": result.config.as_dict(),
+        "config": asdict(result.config),
         "stopped": result.stopped,
         "notes": notes,
         **(provenance or {}),
     }
     return build_certificate(
-        mlp((float64(weight), float64(bias)) for weight, bias in plant.layers),
+        plain_source(plant.layers),
         proofs,
         provenance=details,
         data_sha256=data_sha256,
@@ -63,7 +60,7 @@ def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> Cla
         label=outcome.label,
         form=control.form,
         controller=controller_source(control),
-        lyapunov=_lyapunov_source(outcome.function),
+        lyapunov=lyapunov_source(outcome.function),
         anchor=anchor_of(control),
         problem=outcome.problem,
         conditions={
@@ -82,18 +79,3 @@ def _showable(report: ConditionReport) -> ConditionReport:
     return replace(
         report, verdict=Verdict.UNKNOWN, reason=f"{report.engine} found a proof but did not keep it"
     )
-
-
-def controller_source(control: NeuralWeights) -> Source:
-    inner, bias, outer, offset = map(
-        float64, (control.inner, control.bias, control.outer, control.offset)
-    )
-    if control.form == "paper":
-        return mlp(((inner, bias), (outer, offset)))
-    return anchored_controller(inner, bias, outer, offset, float64(control.equilibrium))
-
-
-def _lyapunov_source(function: LyapunovWeights) -> Source:
-    first = (float64(function.inner), float64(function.bias))
-    last = (float64(function.outer)[None, :], float64(function.offset).reshape(1))
-    return (chain((None, -float64(function.centre)), first), chain(last))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -43,13 +44,14 @@ from graphkeel.monitor import DriftReport, MonitorSettings, Profile, keep_look, 
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
+    Made,
     Rule,
     correct,
     held_away,
     known_from,
     written,
 )
-from graphkeel.reconstruct.decide import Decision, decide_again
+from graphkeel.reconstruct.decide import Decision, Resumable, decide_again
 from graphkeel.reconstruct.explain import Explanation, Source, explain_node, sources_of
 from graphkeel.reconstruct.inputs import (
     ClassWeight,
@@ -62,7 +64,7 @@ from graphkeel.reconstruct.inputs import (
     check_parameters,
 )
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
-from graphkeel.reconstruct.steer import SteerSettings, linear_units
+from graphkeel.reconstruct.steer import Earlier, SteerSettings, linear_units
 from graphkeel.reconstruct.storage import FOLDER, contents, restore
 
 if TYPE_CHECKING:
@@ -203,6 +205,7 @@ class Reconstructor(BaseEstimator):
     _stored_arguments: dict[str, Any]  # of the forward, of a loaded one
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
     _fitted_profile: Profile | None = None  # of the graph that was last decided on
+    _resumable: Resumable | None = None  # of a large graph
 
     # ---- fitting
 
@@ -364,7 +367,8 @@ class Reconstructor(BaseEstimator):
             fed_back = torch.isin(validation.nodes, nodes).nonzero().flatten()
             validation = validation.without(fed_back)
         known = known_from(labels, validation, self._trained_on)
-        found = correct(self._context, known, self._rule())
+        made = Made() if new is None else self._made(known)
+        found = correct(self._context, known, self._rule(), made)
         if self.certificate_ is not None and not self.labels_.equals(labels):
             from graphkeel.lyapunov.on_graph import released  # loads the verifiers
 
@@ -375,6 +379,28 @@ class Reconstructor(BaseEstimator):
         self._validation = validation
         self._keep(found)
         return self
+
+    def _made(self, known: Known) -> Made:
+        """What a few more labels that judge start from on a large graph; all else starts from
+        nothing."""
+        if self._resumable is None or self.guard == "holdout" or not known.cross_fitted:
+            return Made()
+        before = self._known()
+        old = known.chosen(np.arange(len(known.nodes)) < len(before.nodes))
+        most = (1.0 + self._rule().decide.few) * self._resumable.chosen
+        if (
+            known.judging.sum() > most
+            or not known.judging[len(old.nodes) :].all()
+            or not old.equals(before)
+        ):
+            return Made()
+        return Made(self._decided(), self._earlier())
+
+    def _earlier(self) -> Earlier | None:
+        """The features there are, as a beginning of others."""
+        if self._resumable is None or not self.fall_:
+            return None
+        return Earlier(self.features_, self.change_, self._context.logits)
 
     def _rule(self) -> Rule:
         return Rule(
@@ -397,6 +423,7 @@ class Reconstructor(BaseEstimator):
         self._held = (found.held, found.judged)
         self._decision = decision
         self._rounds = () if decision is None else decision.rounds
+        self._resumable = None if decision is None else decision.resumable
         self.posterior_ = None if decision is None else torch.from_numpy(decision.posterior)
         self.evidence_ = () if decision is None else sources_of(decision)
 
@@ -427,8 +454,11 @@ class Reconstructor(BaseEstimator):
     def _decide_again(self, labels: Labels | None = None) -> Decision:
         """By the weights there are, with these labels instead of the own ones; labels that are held
         out for the statement do not serve."""
-        serving, _ = held_away(self._known(labels), self._rule())
-        return decide_again(self._context.scene, serving, self._rounds)
+        rule = self._rule()
+        serving, _ = held_away(self._known(labels), rule)
+        return decide_again(
+            self._context.scene, serving, self._rounds, rule.decide, self._resumable
+        )
 
     def _decided(self) -> Decision:
         """The decision; computed again, with the same weights, after `load` and `attach`."""
@@ -487,7 +517,8 @@ class Reconstructor(BaseEstimator):
         decision, guard = self._decide_again(), self.guard_
         features, steered = self._context.x, None
         if guard.kept:
-            features, steered = written(self._context, decision, self._rule().steer)
+            earlier = self._earlier()
+            features, steered = written(self._context, decision, self._rule().steer, earlier)
         guard = replace(guard, reason=guard.reason.removesuffix(_UPDATED) + _UPDATED)
         self._keep(Correction(guard, features, decision, steered, *self._held))
 
@@ -773,10 +804,9 @@ class Reconstructor(BaseEstimator):
         """Prove a controller per class around the anchors in use; predictions stay what they are.
 
         Where the loop with message passing contracts, its equilibrium on this graph is enclosed:
-        `result.equilibrium` counts the nodes whose class is certain there, `result.shipped` says
-        how far the features in use are from it; labelled nodes are controlled. Of steered features
-        the certificate says which nodes they lead to the decided class and, for a linear model,
-        that steering contracts; `check` needs `steering_` for that.
+        `result.equilibrium` counts the nodes whose class is certain there; labelled nodes are
+        controlled. Of steered features the certificate says which nodes they lead to the decided
+        class and, for a linear model, that steering contracts; `check` needs `steering_` for that.
 
         Where an anchor in use cannot be certified, or where `config` asks for other ones, the
         certificate is about other anchors. These replace those in use only if every class is
@@ -810,15 +840,14 @@ class Reconstructor(BaseEstimator):
         return result
 
     def _certify_on_graph(self, result: CertifyResult) -> CertifyResult:
-        """The result with the equilibrium on the graph and the distance of the features in use from
-        it; of steered ones the class of every node, by rigorous rounding, and for a linear model
-        the contraction."""
+        """The result with the equilibrium on the graph; of steered features with the class of every
+        node, by rigorous rounding, and for a linear model the contraction."""
         from graphkeel.lyapunov.on_graph import enclosed, steered
 
         frozen, x, edges = self._context.frozen, self._context.x, self._context.edge_index
         labels = (self.labels_.nodes, self.labels_.classes)
         if len(self.labels_):  # else nothing is controlled
-            result = enclosed(result, frozen, x, edges, labels, shipped=self.features_)
+            result = enclosed(result, x, edges, labels)
         if self.posterior_ is None or not self.fall_:
             return result
         shipped = (self.features_, self.posterior_.argmax(dim=1))

@@ -15,15 +15,9 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli import certify as plain
-from graphkeel.cli.shared.common import (
-    EXIT_DONE,
-    EXIT_REFUTED,
-    EXIT_UNKNOWN,
-    console,
-    emit,
-)
+from graphkeel.cli.shared.common import EXIT_DONE, EXIT_REFUTED, EXIT_UNKNOWN, console, emit
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.signals import end_if_asked
+from graphkeel.core.signals import raise_pending
 
 if TYPE_CHECKING:
     from graphkeel.graph import GraphTask
@@ -100,7 +94,7 @@ def _initial_node(task: GraphTask, start: int | str, seed: int) -> int:
 
 def _say_some_rounds(log: RoundLog) -> None:
     """One gradient step a round makes thousands of them: the first ten, then every hundredth."""
-    end_if_asked()
+    raise_pending()
     if log.round < 10 or log.round % 100 == 0:
         loss = ", ".join(f"{name} {values[0]:.2e}" for name, values in log.losses.items())
         console(stderr=True).print(

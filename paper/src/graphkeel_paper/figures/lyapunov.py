@@ -21,7 +21,7 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.runs.run import prepare
 from graphkeel.verify.problem import Problem
 from graphkeel.verify.result import VerifyReport
-from graphkeel_paper.baselines.frozen.controllers import ask_boxes
+from graphkeel_paper.baselines.frozen.controllers import boxes_oracle
 from graphkeel_paper.baselines.rival import drawn_class
 from graphkeel_paper.figures import Drawn
 from graphkeel_paper.figures.style import BAD, GOOD, INK, SOFT, canvas, heading, save
@@ -123,7 +123,7 @@ def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, see
     rounds = [0]
 
     def verify(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
-        report = ask_boxes(problem, seconds=seconds, complete=complete)
+        report = boxes_oracle(problem, seconds=seconds, complete=complete)
         found = [c for c in report.conditions if c.counterexample is not None]
         met.extend(_Met(rounds[0], c.condition, np.asarray(c.counterexample)) for c in found)
         return report

@@ -10,9 +10,9 @@ from typing import Any
 
 from graphkeel.core.files import write_text
 from graphkeel.store.job import CPU_SECONDS
-from graphkeel.store.provenance import provenance
 from graphkeel.store.statistics import TEST
 from graphkeel.store.store import Store
+from graphkeel_paper.provenance import provenance
 from graphkeel_paper.tables.cells import Cell, fill
 from graphkeel_paper.tables.plan import Plan
 from graphkeel_paper.tables.records import UNKNOWN, Record, dump, found_records, settings_of

@@ -131,12 +131,12 @@ def _train_neural(
     verifier: Any = "auto"
     if controller == "neural-paper":
         config = replace(config, rounds=_LIMITS.rounds, seconds=seconds, verify_seconds=seconds)
-        verifier = ask_boxes
+        verifier = boxes_oracle
     elif controller == "literal":
         config = replace(config, rounds=_LIMITS.literal_rounds, seconds=seconds, steps=1)
         node = drawn_node(given.labelled, given.seed)
         config = replace(config, start_node=node, falsify_rounds=0, verify_seconds=seconds)
-        verifier = _ask_solver
+        verifier = _solver_oracle
     result = certify(
         given.frozen, task.x, task.edge_index, config, classes=classes, verifier=verifier
     )
@@ -154,7 +154,7 @@ def _proof(report: VerifyReport, goals: tuple[str, ...], rounds: int) -> dict[st
     return {"verdict": report.verdict.value, "conditions": conditions, "rounds": rounds}
 
 
-def ask_boxes(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
+def boxes_oracle(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
     """The portfolio, with a number of boxes instead of seconds; no box is searched where a
     violation is found without."""
     from graphkeel.verify.portfolio import AutoVerifier
@@ -166,7 +166,7 @@ def ask_boxes(problem: Problem, *, seconds: float, complete: bool) -> VerifyRepo
     return AutoVerifier().solve(problem, budget)
 
 
-def _ask_solver(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:  # noqa: ARG001
+def _solver_oracle(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:  # noqa: ARG001
     """Algorithm 1's question: a violation of either of its two conditions. Z3 is asked where a
     search finds none."""
     import z3

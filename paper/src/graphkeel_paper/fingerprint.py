@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from graphkeel.core.digests import file_sha256, sha256_of
-from graphkeel.runs.specs import RunSpec
+from graphkeel_paper.specs import RunSpec
 
 # Imported along the way, but they decide no accuracy: storage, tables, names, verifiers and
 # certificates.
@@ -26,14 +26,14 @@ _IGNORED = (
     "graphkeel.core.files",
     "graphkeel.core.tensors",
     "graphkeel.core.memory",
-    "graphkeel.runs.fingerprint",
     "graphkeel_paper.baselines.registry",
+    "graphkeel_paper.fingerprint",
+    "graphkeel_paper.provenance",
     "graphkeel_paper.tables",
 )
 
 
 def method_version(spec: RunSpec) -> str:
-    """SHA-256 of all code that a job of this specification runs."""
     if spec.method == "none":
         return code_fingerprint(spec.CODE)
     try:
@@ -44,7 +44,6 @@ def method_version(spec: RunSpec) -> str:
 
 
 def version_of(method: object, modules: tuple[str, ...]) -> str:
-    """SHA-256 of a method's code and settings."""
     parts = [method, *getattr(method, "rivals", ())]
     code = code_fingerprint((*modules, *(type(part).__module__ for part in parts)))
     settings = "".join(repr(part) for part in parts if is_dataclass(part))
