@@ -45,7 +45,7 @@ from graphkeel.reconstruct.correction import (
     known_from,
     written,
 )
-from graphkeel.reconstruct.decide import Decision, Resumable, decide_again
+from graphkeel.reconstruct.decide import Decision, Resumable, decide, decide_again
 from graphkeel.reconstruct.explain import Explanation, Source, explain_node, sources_of
 from graphkeel.reconstruct.fitted import Fitted
 from graphkeel.reconstruct.inputs import (
@@ -439,6 +439,13 @@ class Reconstructor(Fitted):
         return decide_again(
             self._context.scene, serving, self._rounds, rule.decide, self._resumable
         )
+
+    def _decide_alone(self, count: int) -> Decision:
+        """From so many of the labels, drawn at random, and without the model's answers."""
+        known = self._known()
+        some = np.random.default_rng(self.seed).permutation(len(known.nodes)) < count
+        alone = replace(known.chosen(some), judging=np.ones(int(some.sum()), dtype=bool))
+        return decide(self._context.scene, alone, without=("model", "model~"))
 
     def _decided(self) -> Decision:
         """The decision; computed again, with the same weights, after `load` and `attach`."""
