@@ -278,7 +278,6 @@ class _Verification:
             ClassOutcome(
                 label,
                 *batch.shipped(k),
-                batch.domains[k],
                 self.problems[k],
                 self.reports[k],
                 self.seconds[k],
