@@ -155,21 +155,11 @@ class LoopBatch:
         return bool(((following < low + slack) | (following > high - slack)).any())
 
     @torch.no_grad()
-    def make_constant(self, k: int) -> None:
-        """f ≡ h for one class: B = 0."""
-        self.controller.raw_outer[k] = 0.0
-
-    @torch.no_grad()
-    def scale(self, factor: float) -> Tensor:
-        """Multiply every B; what `unscale` takes to undo it."""
+    def set_outer(self, raw: Tensor, k: int | slice = slice(None)) -> Tensor:
+        """Put other numbers in the place of B of one class, or of all; those that were there."""
         before = self.controller.raw_outer.clone()
-        self.controller.raw_outer.mul_(factor)
+        self.controller.raw_outer[k] = raw
         return before
-
-    @torch.no_grad()
-    def unscale(self, before: Tensor) -> None:
-        """Undo `scale`, to the bit."""
-        self.controller.raw_outer.copy_(before)
 
     def tighten(self, k: int) -> None:
         """Aim lower: a loop that contracts faster is one whose proof takes fewer boxes."""
