@@ -545,6 +545,26 @@ def _worst(file: str, found: list[Cell], column: str) -> float:
     return float(min(run["accuracy"] - run["base"] for run in runs))
 
 
+def drawn() -> str:
+    """What each panel of the paper's figures shows, in numbers, in paper/docs/reproducing.md."""
+    found = []
+    for number in (3, 4, 5):
+        content = _content(f"figure-{number}")
+        panels: dict[str, Cell] = content.get("panels") or content.get("forms", {})
+        plain = [k for one in panels.values() for k, v in one.items() if not isinstance(v, dict)]
+        names = list(dict.fromkeys(plain))
+        title = f"figure {number}, {content.get('dataset', '').capitalize()}"
+        lines = [[title, *(name.replace("_", " ") for name in names)]]
+        for panel, one in panels.items():
+            lines.append([panel, *(_short(one[name]) if name in one else "" for name in names)])
+        found.append(table(lines))
+    return "\n".join(filter(None, found))
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 # ---- files of plain text
 
 
@@ -668,6 +688,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "citations-gap": gap,
     "controllers": controllers,
     "cost": cost,
+    "drawn": drawn,
     "engines": lambda: boxed("verify-collection", head="engine"),
     "engines-peers": lambda: boxed("verify-peers", head="engine"),
     "examination-half-val": lambda: by_graph("table-examination", "train+half-val"),

@@ -63,13 +63,20 @@ def code_fingerprint(modules: tuple[str, ...]) -> str:
         path = _source(name)
         if path is None:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        seen[name] = sha256_of([ast.dump(_without_docstrings(tree))])
-        waiting += _imported(tree)
+        seen[name], imported = _parsed(path)
+        waiting += imported
         for stored in path.parent.glob("*.json"):
             seen[str(stored.name)] = file_sha256(stored)
     lines = [f"{name} {seen[name]}" for name in sorted(seen)]
     return sha256_of(["\n".join(lines)])
+
+
+@lru_cache(maxsize=1024)
+def _parsed(path: Path) -> tuple[str, tuple[str, ...]]:
+    """SHA-256 of a file's code, and the names that it imports."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = tuple(_imported(tree))
+    return sha256_of([ast.dump(_without_docstrings(tree))]), imported
 
 
 def _counts(name: str) -> bool:

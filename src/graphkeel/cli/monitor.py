@@ -107,6 +107,9 @@ def _lines(args: argparse.Namespace, found: DriftReport) -> list[str]:
         f"{found.new:,} new nodes, {found.changed:,} with other features; {found.far:,} new ones "
         "have no label near.",
     ]
+    if found.apart:
+        words = "nodes are far from every label and unlike all that have one: answers there are"
+        lines.append(f"{found.apart:,} {words} counted as guesses.")
     if found.action == "label":
         lines.append("Label: " + " ".join(map(str, found.suggested)))
     page = args.folder / "monitor.html"

@@ -12,7 +12,7 @@ with straight-through gradients into M. Three facts make that cheap in memory: M
 the pairs above the diagonal are enough; max M = max ‖h_i‖² (Cauchy–Schwarz); the rounded S is
 sparse, while its gradient, which is not, has the low rank of z and y and can be formed tile by
 tile. The noise of a tile comes from a generator seeded by the tile, so that the backward pass draws
-again what the forward pass drew; on graphs whose tiles fit into `KEPT_BYTES`, it is kept."""
+again what the forward pass drew."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from torch import Tensor
 
 # Probabilities and noise are clamped there, as torch's distribution does.
 EPSILON = torch.finfo(torch.float32).eps
-KEPT_BYTES = 1 << 28  # of a forward pass, for its backward pass
 
 
 @dataclass(frozen=True)
@@ -90,12 +89,6 @@ class Tiles:
                     self.low[here] - rows.start,
                     self.high[here] - columns.start,
                 )
-
-    @property
-    def kept(self) -> bool:
-        """Whether logits, probabilities and noise of all tiles stay in memory."""
-        floats = sum(3 * len(range(*t.rows.indices(self.n_nodes))) * self.size for t in self._tiles)
-        return 4 * floats <= KEPT_BYTES
 
     def _span(self, i: int) -> slice:
         return slice(i * self.size, min((i + 1) * self.size, self.n_nodes))
@@ -201,7 +194,6 @@ class _Draw:
         self.rows: list[Tensor] = []
         self.columns: list[Tensor] = []
         self.kept: list[Tensor] = []
-        self.sampled: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # by tile, until they are used
         self._left: list[Tensor] = []  # the gradient by S_ij is Σ left_i·right_j + shift_i
         self._right: list[Tensor] = []
         self._shift = torch.zeros(tiles.n_nodes, dtype=dtype)
@@ -245,14 +237,6 @@ class _Draw:
             torch.cat([*self._left, *self._right, shift, one], dim=1),
             torch.cat([*self._right, *self._left, one, shift], dim=1),
         )
-
-    def of_tile(self, tile: _Tile, hidden: Tensor, peak: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits, probabilities and noise of a tile, as the forward pass had them."""
-        if tile.index in self.sampled:
-            return self.sampled.pop(tile.index)
-        logits = hidden[tile.rows] @ hidden[tile.columns].T
-        noise = tile.uniforms(self.seed, hidden.dtype)
-        return logits, self.probabilities(tile, logits, peak), noise
 
     def probabilities(self, tile: _Tile, logits: Tensor, peak: Tensor) -> Tensor:
         mixed = logits * (self.alpha / peak)
@@ -300,14 +284,10 @@ class _Sample(torch.autograd.Function):
         for tile in draw.tiles:
             logits = hidden[tile.rows] @ hidden[tile.columns].T
             total += _tile_loss(tile, logits, draw.tiles)
-            probabilities = draw.probabilities(tile, logits, peak)
-            noise = tile.uniforms(draw.seed, hidden.dtype)
-            if draw.tiles.kept:
-                draw.sampled[tile.index] = logits, probabilities, noise
+            probabilities = draw.probabilities(tile, logits, peak).clamp_(EPSILON, 1 - EPSILON)
             # The relaxed sample exceeds one half where p > 1 − u, and 1 − u is exact in floating
             # point.
-            likely = probabilities.clamp(EPSILON, 1 - EPSILON) > 1 - noise
-            draw.keep(tile, tile.upper(likely))
+            draw.keep(tile, tile.upper(probabilities > 1 - tile.uniforms(draw.seed, hidden.dtype)))
         draw.close(hidden.dtype)
         ctx.draw = draw
         ctx.save_for_backward(hidden, peak)
@@ -322,8 +302,10 @@ class _Sample(torch.autograd.Function):
         gradient = loss_weight * _diagonal_loss(hidden, draw.tiles)[1]
         by_peak = 0.0
         for tile in draw.tiles:
-            logits, probabilities, noise = draw.of_tile(tile, hidden, peak)
+            logits = hidden[tile.rows] @ hidden[tile.columns].T
             slope = (left[tile.rows] @ right[tile.columns].T).mul_(draw.alpha / peak)
+            noise = tile.uniforms(draw.seed, hidden.dtype)
+            probabilities = draw.probabilities(tile, logits, peak)
             _times_steepness(
                 slope.numpy(), noise.numpy(), probabilities.numpy(), draw.temperature, EPSILON
             )
