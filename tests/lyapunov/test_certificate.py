@@ -12,7 +12,7 @@ from heads import logits_of, random_head
 from graphkeel.certificate import check_certificate, write_certificate
 from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov import LyapunovConfig, engine_oracle, portfolio_oracle
-from graphkeel.lyapunov.evidence import certificate_of
+from graphkeel.lyapunov.certify import certificate_of
 from graphkeel.lyapunov.result import TrainResult
 from graphkeel.lyapunov.training import train
 from graphkeel.verify.engines.whole_box import WholeBoxVerifier

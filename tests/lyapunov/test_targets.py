@@ -8,7 +8,7 @@ from torch_geometric.nn import GraphSAGE
 
 from graphkeel.certificate import check_certificate
 from graphkeel.lyapunov import LyapunovConfig, certify, portfolio_oracle
-from graphkeel.lyapunov.evidence import certificate_of
+from graphkeel.lyapunov.certify import certificate_of
 from graphkeel.lyapunov.targets import choose_targets, class_margins, targets_at
 from graphkeel.lyapunov.training import train
 from graphkeel.models.frozen import FrozenModel

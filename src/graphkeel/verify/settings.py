@@ -78,12 +78,11 @@ class BranchSettings:
     # seconds of boxes and then of levels, in turns; boxes have the rest
     turns: tuple[tuple[float, float], ...] = (
         (0.15, 0.3),
-        (0.6, 0.6),
-        (2.0, 2.0),
-        (4.0, 4.0),
-        (8.0, 8.0),
-        (16.0, 32.0),
-        (32.0, 64.0),
+        (0.4, 0.8),
+        (1.5, 3.0),
+        (12.0, 4.0),
+        (32.0, 32.0),
+        (64.0, 64.0),
     )
     falsify_after: float = 0.8  # seconds of a condition before falsification from new states
     falsify_share: float = 0.15  # of the condition's seconds from then on
