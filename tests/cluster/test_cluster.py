@@ -215,8 +215,8 @@ def test_wrong_folders_are_refused_before_any_work(tmp_path):
 def test_wrong_ids_labels_models_and_folders_are_refused(at_once, tmp_path):
     data, model = case()
     save_shards(data, tmp_path / "graph", rows=200)
-    with pytest.raises(ModelError, match="linear"):
-        fit_shards(tmp_path / "graph", GCN(8, 4, 2, 3), tmp_path / "a")
+    with pytest.raises(ModelError, match="about 8 features"):
+        fit_shards(tmp_path / "graph", GCN(5, 4, 2, 3), tmp_path / "a")
     with pytest.raises(ModelError, match="takes 5 features"):
         fit_shards(tmp_path / "graph", SGC(5, 3), tmp_path / "b")
     with pytest.raises(DataError, match=r"labels in a mask must lie in 0\.\.1"):

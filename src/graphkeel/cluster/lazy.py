@@ -109,6 +109,10 @@ class Lazy:
     def device(self) -> torch.device:
         return torch.device("cpu")
 
+    def new_ones(self, *shape: int) -> Tensor:
+        """A tensor that is here, as the rows are."""
+        return torch.ones(*shape)
+
     def __getitem__(self, key: Any) -> Any:
         """Chosen rows are a tensor that is here; else a function of every row."""
         if isinstance(key, Lazy):

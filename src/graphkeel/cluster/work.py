@@ -12,6 +12,7 @@ import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from graphkeel.cluster.lazy import Lazy
 from graphkeel.cluster.stored import Stored, StoredMatrix, write_array
-from graphkeel.core.errors import ConfigError, DataError, KeelError
+from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.optional import import_optional
 from graphkeel.graph.propagate.local import STREAM, multiply, pagerank, row_blocks
 
@@ -104,9 +105,12 @@ class Cluster:
 
     def rowwise(self, function: Callable[..., Array], arrays: Sequence[Any]) -> Stored:
         """function(part, …) of all rows, in files."""
+        return self.written(partial(_rowwise, function, arrays, self.block))
+
+    def written(self, task: Callable[..., Any]) -> Stored:
+        """What task(folder, span) writes for every part, as one array."""
         folder = self.folder()
-        kinds = self.each(partial(_rowwise, function, arrays, folder, self.block), self.spans())
-        return self._made(folder, kinds)
+        return self._made(folder, self.each(partial(task, folder), self.spans()))
 
     def fold(
         self, function: Callable[..., Any], arrays: Sequence[Any], combine: Callable[..., Any]
@@ -155,12 +159,12 @@ class Cluster:
             return self.chebyshev(matrix, values, series)
         firsts = range(0, values.shape[1], width)
         columns = [slice(first, min(first + width, values.shape[1])) for first in firsts]
-        folder, found = self.folder(), self.folder()
+        folder = self.folder()
         walked = partial(_walked, matrix, values, steps, teleport, self.bounds, folder)
         self.each(walked, list(enumerate(columns)))
-        kinds = self.each(partial(_side_by_side, folder, len(columns), found), self.spans())
+        found = self.written(partial(_side_by_side, folder, len(columns)))
         self.owned(folder)  # nobody keeps it, so it goes
-        return self._made(found, kinds)
+        return found
 
     def hops(self, matrix: StoredMatrix, values: Stored, hops: int, teleport: float) -> Stored:
         """Z ← (1−a)·ŜZ + a·values, from Z = values."""
@@ -206,18 +210,13 @@ class Cluster:
 
     def each(self, task: Callable[..., Any], spans: Sequence[Any]) -> list[Any]:
         """task(span) for every span, by whichever worker is free; in the order of the spans."""
-        distributed = import_optional("dask.distributed", extra="dask")
-        shared = self.client.submit(_itself, task, key=f"keel-task-{uuid.uuid4().hex}", pure=False)
-        futures = self.client.map(_run, [shared] * len(spans), spans, pure=False)
-        self.tasks += len(spans)
-        try:
+        with _said_why():
+            shared = self.client.submit(
+                _itself, task, key=f"keel-task-{uuid.uuid4().hex}", pure=False
+            )
+            futures = self.client.map(_run, [shared] * len(spans), spans, pure=False)
+            self.tasks += len(spans)
             return list(self.client.gather(futures))
-        except distributed.KilledWorker as error:
-            raise ConfigError(
-                "one task has ended several workers",
-                got=str(error)[:200],
-                fix="Give the workers more memory, or fewer threads each.",
-            ) from error
 
     def folder(self) -> Path:
         """A new folder in the scratch folder."""
@@ -254,6 +253,32 @@ def _nowhere() -> None:
 
 
 @contextmanager
+def _said_why() -> Iterator[None]:
+    """What a cluster can fail of, as an error that says what to do."""
+    distributed = import_optional("dask.distributed", extra="dask")
+    try:
+        yield
+    except distributed.KilledWorker as error:
+        raise ConfigError(
+            "one task has ended several workers",
+            got=str(error)[:200],
+            fix="Give the workers more memory, or fewer threads each.",
+        ) from error
+    except ImportError as error:
+        raise ConfigError(
+            "a worker lacks a module that it needs",
+            got=str(error)[:200],
+            fix="Install this graphkeel, and the file with the model, where every worker runs.",
+        ) from error
+    except (CancelledError, distributed.comm.CommClosedError, TimeoutError) as error:
+        raise ConfigError(
+            "the Dask cluster has gone",
+            got=f"{type(error).__name__}: {error}"[:200],
+            fix="Start it again, and fit again: nothing was written.",
+        ) from error
+
+
+@contextmanager
 def connected(
     scheduler: str | None, workers: int | None = None, settings: ClusterSettings = ClusterSettings()
 ) -> Iterator[Any]:
@@ -266,11 +291,7 @@ def connected(
         return
     try:
         client = distributed.Client(scheduler, timeout=settings.waiting, set_as_default=False)
-        with client:
-            client.wait_for_workers(1, timeout=settings.waiting)
-            yield client
-    except KeelError:
-        raise
+        client.wait_for_workers(1, timeout=settings.waiting)
     except (OSError, ValueError, TimeoutError) as error:
         raise ConfigError(
             "no Dask scheduler with a worker answers",
@@ -278,6 +299,8 @@ def connected(
             fix="Start one with `dask scheduler` and `dask worker ADDRESS`, or leave it out: then"
             " workers of this machine do the work.",
         ) from error
+    with client:
+        yield client
 
 
 def local_cluster(workers: int, **options: Any) -> Any:
@@ -312,8 +335,8 @@ def _run(task: Callable[[Any], Any], span: Any) -> Any:
 def _rowwise(
     function: Callable[..., Array],
     arrays: Sequence[Any],
-    folder: Path,
     block_rows: int,
+    folder: Path,
     span: Sequence[int],
 ) -> tuple[tuple[int, ...], str]:
     part, first, last = span
@@ -324,10 +347,11 @@ def _rowwise(
             found = np.empty((last - first, *block.shape[1:]), block.dtype)
         found[rows.start - first : rows.stop - first] = block
     assert found is not None
-    return _written(folder, part, found)
+    return written(folder, part, found)
 
 
-def _written(folder: Path, part: int, values: Array) -> tuple[tuple[int, ...], str]:
+def written(folder: Path, part: int, values: Array) -> tuple[tuple[int, ...], str]:
+    """A part's file; the shape of its rows, and their type."""
     write_array(folder / f"{part:05d}.npy", values)
     return values.shape[1:], values.dtype.str
 
@@ -375,7 +399,7 @@ def _side_by_side(
     folder: Path, n_groups: int, out: Path, span: Sequence[int]
 ) -> tuple[tuple[int, ...], str]:
     groups = [np.load(folder / f"{span[0]}-{number}.npy") for number in range(n_groups)]
-    return _written(out, span[0], np.concatenate(groups, axis=1))
+    return written(out, span[0], np.concatenate(groups, axis=1))
 
 
 def _product(
@@ -404,8 +428,8 @@ def _product(
     more = None
     if also is not None and folders[1] is not None:
         function, arrays = also
-        more = _written(folders[1], part, function(found, *(a[first:last] for a in arrays)))
-    return _written(folders[0], part, found), more
+        more = written(folders[1], part, function(found, *(a[first:last] for a in arrays)))
+    return written(folders[0], part, found), more
 
 
 def _halo_values(values: Stored, halo: Array, columns: slice) -> NDArray[np.float32]:
@@ -433,7 +457,9 @@ def check_shared(cluster: Cluster) -> None:
     """Refuse a scratch folder that workers do not see."""
     path = cluster.scratch / "seen"
     path.write_text("here")
-    if not all(cluster.client.run(_sees, str(path)).values()):
+    with _said_why():
+        seen = cluster.client.run(_sees, str(path))
+    if not all(seen.values()):
         raise DataError(
             "a worker does not see the output folder",
             got=str(cluster.scratch),
