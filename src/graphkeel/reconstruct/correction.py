@@ -118,6 +118,7 @@ def correct(context: Context, known: Known, rule: Rule, made: Made = Made()) -> 
         rule: how.
         made: what a few more labels start from; by default all is made from nothing.
     """
+    rule = changed(rule, decide=rule.decide.at_size(len(context.x)))
     known, away = held_away(known, rule)
     if rule.method == "auto":
         found = _decided(context, known, rule, made)
