@@ -313,7 +313,7 @@ def _schur_bound(cluster: Cluster, forth: StoredMatrix, back: StoredMatrix) -> f
     weights = rowwise(_loop_weights, Nodes(len(cluster)), forth)
     tops = []
     for matrix in (forth, back):
-        spread, _ = cluster.product(matrix, weights)
+        spread = cluster.product(matrix, weights)
         tops.append(fold(_largest_ratio, spread, weights, combine=max))
     return math.sqrt(tops[0] * tops[1])
 

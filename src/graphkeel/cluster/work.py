@@ -123,24 +123,9 @@ class Cluster:
             found = block if found is None else combine(found, block)
         return found
 
-    def product(
-        self,
-        matrix: StoredMatrix,
-        values: Stored,
-        base: Stored | None = None,
-        scale: float = 1.0,
-        keep: float = 0.0,
-        also: tuple[Callable[..., Array], Sequence[Any]] | None = None,
-    ) -> tuple[Stored, Stored | None]:
-        """scale·matrix @ values + keep·base; and a function of that and of other arrays' rows."""
-        base = base if keep else None
-        folders = (self.folder(), self.folder() if also else None)
-        task = partial(_product, matrix, values, base, scale, keep, also, folders, self.halo_bytes)
-        kinds = self.each(task, self.spans())
-        found = self._made(folders[0], [kind for kind, _ in kinds])
-        if folders[1] is None:
-            return found, None
-        return found, self._made(folders[1], [kind for _, kind in kinds])
+    def product(self, matrix: StoredMatrix, values: Stored) -> Stored:
+        """matrix @ values."""
+        return self.written(partial(_product, matrix, values, self.halo_bytes))
 
     def walk(
         self,
@@ -154,9 +139,7 @@ class Cluster:
         left = self.walk_bytes - 2 * matrix.nbytes
         width = min(-(-values.shape[1] // self.threads), left // (_COPIES * 4 * len(values)))
         if width < 1:
-            if len(series) > steps:
-                return self.hops(matrix, values, steps, teleport)
-            return self.chebyshev(matrix, values, series)
+            return self._walk_by_parts(matrix, values, steps, teleport, series)
         firsts = range(0, values.shape[1], width)
         columns = [slice(first, min(first + width, values.shape[1])) for first in firsts]
         folder = self.folder()
@@ -166,28 +149,31 @@ class Cluster:
         self.owned(folder)  # nobody keeps it, so it goes
         return found
 
-    def hops(self, matrix: StoredMatrix, values: Stored, hops: int, teleport: float) -> Stored:
-        """Z ← (1−a)·ŜZ + a·values, from Z = values."""
-        found = values
-        for _ in range(hops):
-            found, _ = self.product(matrix, found, values, 1.0 - teleport, teleport)
-        return found
-
-    def chebyshev(self, matrix: StoredMatrix, values: Stored, series: tuple[float, ...]) -> Stored:
-        """Σ_k c_k T_k(Ŝ) values."""
-        first = partial(_two_terms, np.float32(series[0]), np.float32(series[1]))
-        before = values
-        now, found = self.product(matrix, values, also=(first, [values]))
+    def _walk_by_parts(
+        self,
+        matrix: StoredMatrix,
+        values: Stored,
+        steps: int,
+        teleport: float,
+        series: tuple[float, ...],
+    ) -> Stored:
+        """Step by step, or term by term where the Chebyshev series is shorter."""
+        start: Any = self.tensor(values)
+        if len(series) > steps:
+            found = start
+            for _ in range(steps):
+                found = (1.0 - teleport) * (matrix @ found) + teleport * start
+            return found.numpy()  # type: ignore[no-any-return]
+        before, now = start, matrix @ start
+        found = series[0] * before + series[1] * now
         for term in series[2:]:
-            added = partial(_one_term, np.float32(term))
-            following, found = self.product(matrix, now, before, 2.0, -1.0, (added, [found]))
-            before, now = now, following
-        assert found is not None
-        return found
+            before, now = now, (2.0 * (matrix @ now) - before).stored()
+            found = (found + term * now).stored()
+        return found.numpy()  # type: ignore[no-any-return]
 
     def times(self, matrix: StoredMatrix, values: Lazy) -> Lazy:
         """matrix @ values, for tensors."""
-        return self.tensor(self.product(matrix, values.numpy())[0])
+        return self.tensor(self.product(matrix, values.numpy()))
 
     # ---- tensors
 
@@ -403,33 +389,18 @@ def _side_by_side(
 
 
 def _product(
-    matrix: StoredMatrix,
-    values: Stored,
-    base: Stored | None,
-    scale: float,
-    keep: float,
-    also: tuple[Callable[..., Array], Sequence[Any]] | None,
-    folders: tuple[Path, Path | None],
-    halo_bytes: int,
-    span: Sequence[int],
-) -> tuple[Any, Any]:
+    matrix: StoredMatrix, values: Stored, halo_bytes: int, folder: Path, span: Sequence[int]
+) -> tuple[tuple[int, ...], str]:
+    """Some columns after the others, so that the halo's values take no more than so many bytes."""
     part, first, last = span
     rows, halo = matrix.part(part)
     width = values.shape[1]
     found = np.empty((last - first, width), np.float32)
-    if base is not None:
-        found[:] = base[first:last]
     group = max(1, min(width, halo_bytes // (4 * max(1, len(halo)))))
     for low in range(0, width, group):
         columns = slice(low, min(low + group, width))
-        near = _halo_values(values, halo, columns)
-        out = np.ascontiguousarray(found[:, columns]) if base is not None else None
-        found[:, columns] = multiply(rows, near, out, scale=scale, keep=keep)
-    more = None
-    if also is not None and folders[1] is not None:
-        function, arrays = also
-        more = written(folders[1], part, function(found, *(a[first:last] for a in arrays)))
-    return written(folders[0], part, found), more
+        found[:, columns] = multiply(rows, _halo_values(values, halo, columns))
+    return written(folder, part, found)
 
 
 def _halo_values(values: Stored, halo: Array, columns: slice) -> NDArray[np.float32]:
@@ -439,17 +410,6 @@ def _halo_values(values: Stored, halo: Array, columns: slice) -> NDArray[np.floa
     for low, high in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         if low < high:
             found[low:high] = values[halo[low:high]][:, columns]
-    return found
-
-
-def _two_terms(a: np.float32, b: np.float32, now: Array, values: Array) -> Array:
-    found: Array = a * values.astype(np.float32, copy=False)
-    found += now * b
-    return found
-
-
-def _one_term(term: np.float32, now: Array, found: Array) -> Array:
-    found += now * term
     return found
 
 
