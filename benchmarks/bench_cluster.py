@@ -231,8 +231,8 @@ def equal(folder: Path, n_nodes: int, n_features: int, name: str) -> None:
         for name, mine in (("posterior", rec.posterior_), ("x", rec.features_))
     }
     others = int((read(folder / "out", "answers") != rec.predict(data).numpy()).sum())
-    told(f"{name}: {n_nodes:,} nodes, {n_features} features, {found.parts} parts, beside Reconstructor.fit:"
-         f" largest difference of a probability {differences['posterior']:.1e}, of a feature"
+    told(f"{name}: {n_nodes:,} nodes, {n_features} features, {found.parts} parts, beside"
+         f" Reconstructor.fit: largest difference of a probability {differences['posterior']:.1e}, of a feature"
          f" {differences['x']:.1e}; other answers {others}; change kept {found.guard.kept},"
          f" median |x'-x|/|x| {float(rec.change_.median()):.2f}")  # fmt: skip
 
