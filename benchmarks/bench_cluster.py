@@ -232,8 +232,8 @@ def equal(folder: Path, n_nodes: int, n_features: int, name: str) -> None:
     }
     others = int((read(folder / "out", "answers") != rec.predict(data).numpy()).sum())
     told(f"{name}: {n_nodes:,} nodes, {n_features} features, {found.parts} parts, beside"
-         f" Reconstructor.fit: largest difference of a probability {differences['posterior']:.1e}, of a feature"
-         f" {differences['x']:.1e}; other answers {others}; change kept {found.guard.kept},"
+         f" Reconstructor.fit: largest difference of a probability"
+         f" {differences['posterior']:.1e}, of a feature {differences['x']:.1e}; other answers {others}; change kept {found.guard.kept},"
          f" median |x'-x|/|x| {float(rec.change_.median()):.2f}")  # fmt: skip
 
 
@@ -291,11 +291,10 @@ def main() -> None:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
+    command = " ".join(["python benchmarks/bench_cluster.py", *sys.argv[1:]])
     for kind in args.kind or ("equal", "kills", "large"):
         folder = Path(tempfile.mkdtemp(prefix="bench-cluster-", dir=args.folder))
-        told(
-            f"# python benchmarks/bench_cluster.py {' '.join(sys.argv[1:])}: {kind} (commit {commit})"
-        )
+        told(f"# {command}: {kind} (commit {commit})")
         try:
             if kind == "equal":
                 equal(folder, 100_000, 100, args.model)
