@@ -233,8 +233,9 @@ def equal(folder: Path, n_nodes: int, n_features: int, name: str) -> None:
     others = int((read(folder / "out", "answers") != rec.predict(data).numpy()).sum())
     told(f"{name}: {n_nodes:,} nodes, {n_features} features, {found.parts} parts, beside"
          f" Reconstructor.fit: largest difference of a probability"
-         f" {differences['posterior']:.1e}, of a feature {differences['x']:.1e}; other answers {others}; change kept {found.guard.kept},"
-         f" median |x'-x|/|x| {float(rec.change_.median()):.2f}")  # fmt: skip
+         f" {differences['posterior']:.1e}, of a feature {differences['x']:.1e}; other answers"
+         f" {others}; change kept {found.guard.kept}, median |x'-x|/|x|"
+         f" {float(rec.change_.median()):.2f}")  # fmt: skip
 
 
 def kills(folder: Path, times: int = 5) -> None:

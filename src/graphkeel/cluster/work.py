@@ -250,17 +250,19 @@ def _said_why() -> Iterator[None]:
             got=str(error)[:200],
             fix="Give the workers more memory, or fewer threads each.",
         ) from error
-    except ImportError as error:
-        raise ConfigError(
-            "a worker lacks a module that it needs",
-            got=str(error)[:200],
-            fix="Install this graphkeel, and the file with the model, where every worker runs.",
-        ) from error
     except (CancelledError, distributed.comm.CommClosedError, TimeoutError) as error:
         raise ConfigError(
             "the Dask cluster has gone",
             got=f"{type(error).__name__}: {error}"[:200],
             fix="Start it again, and fit again: nothing was written.",
+        ) from error
+    except Exception as error:  # of a worker, as the text of an exception of its own
+        if "No module named" not in str(error):
+            raise
+        raise ConfigError(
+            "a worker lacks a module that it needs",
+            got=str(error)[:200],
+            fix="Install this graphkeel, and the file with the model, where every worker runs.",
         ) from error
 
 
