@@ -32,15 +32,6 @@ _KINDS = {
 _SHARD = re.compile(r"[0-9]+\.npy")
 
 
-@dataclass(frozen=True)
-class _Cutting:
-    """Attributes:
-    edges: read at once.
-    """
-
-    edges: int = 1 << 20
-
-
 @dataclass(frozen=True, eq=False)
 class ShardedGraph:
     """A graph in a folder of shards: `x/00000.npy`, `x/00001.npy`, … and likewise `edge_index`;
@@ -200,7 +191,7 @@ def make_matrices(
     """
     bounds = cluster.bounds
     buckets = cluster.folder()
-    step = _Cutting().edges
+    step = cluster.edges
     chunks = [
         (path, first, min(first + step, count))
         for path, count in edges

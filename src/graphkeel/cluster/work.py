@@ -39,6 +39,7 @@ class ClusterSettings:
     Attributes:
         rows: most rows of a part; fewer where it takes that many tasks to keep all threads busy.
         block: numbers of the features that are read at once.
+        edges: read at once.
         halo: share of a thread's memory for the values that a part reads from its neighbours; where
             they take more, columns are worked on one group after the other.
         walk: share for a graph and the columns that walk all over it in one task; where they take
@@ -48,6 +49,7 @@ class ClusterSettings:
 
     rows: int = 1 << 16
     block: int = 1 << 22
+    edges: int = 1 << 20
     halo: float = 0.1
     walk: float = 0.3
     waiting: float = 30.0
@@ -90,6 +92,7 @@ class Cluster:
         memory = min((one["memory_limit"] or 2**31) / one["nthreads"] for one in workers)
         self.halo_bytes = int(settings.halo * memory)
         self.walk_bytes = int(settings.walk * memory)
+        self.edges = settings.edges
         self.block = max(64, min(STREAM.part, settings.block // width))
         self.tasks = 0
 
