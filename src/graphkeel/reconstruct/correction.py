@@ -24,8 +24,6 @@ from graphkeel.graph.propagate.diffusion import diffuse
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.propagate.rowwise import fold
 from graphkeel.graph.rows import expected_accuracy
-from graphkeel.models.linear_map import Propagation
-from graphkeel.models.narrowed import narrowed
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.decide import (
     DecideSettings,
@@ -176,9 +174,8 @@ def written(
     A model that passes no gradients back gets the blend of class anchors, its user a warning."""
     release_memory()
     posterior = context.tensor(decision.posterior)
-    frozen, x, edge_index = context.frozen, context.x, context.edge_index
-    linear = context.linear
-    if linear is None and not frozen.passes_gradients(x, edge_index, **context.model_kwargs):
+    x, linear = context.x, context.linear
+    if linear is None and not context.passes_gradients():
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
             " instead of the smallest change"
@@ -187,8 +184,8 @@ def written(
     narrow = propagation = None
     if linear is None:
         known = None if earlier is None else earlier.logits
-        narrow = narrowed(frozen, x, edge_index, context.model_kwargs, settings.rank, known)
-        propagation = Propagation.of(edge_index, len(x))
+        narrow = context.narrowed(settings.rank, known)
+        propagation = context.propagation
     steered = steer(
         context.differentiable_logits_for,
         x,
