@@ -13,9 +13,10 @@ DIR gets x/ with the features to use, posterior/ and answers/, in shards of the 
 fit.json. FOLDER and DIR must lie on storage that all workers see under the same path, and every
 worker needs graphkeel. While it runs, DIR also holds about fifty numbers a node and class.
 
-A worker needs 1 GB and about ten bytes for each edge of 32,768 nodes and each class. One that dies
-is replaced by the others; the result is that of one machine. The model must be linear in its
-features (SGConv)."""
+A worker needs 1 GB and about ten bytes for each edge of 65,536 nodes and each class. One that dies
+is replaced by the others; the result is that of one machine. A model that is not linear in its
+features must be made of PyG's layers, which tell how many hops away its answers come from: workers
+ask it about their nodes with these neighbourhoods, and need the file of its factory."""
 
 from __future__ import annotations
 
@@ -24,17 +25,16 @@ from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
     EXIT_DONE,
-    add_json,
+    OWN_MODEL,
+    add_options,
     emit_json,
     emit_lines,
     jobs_type,
     number,
     path_type,
     positive_int,
-    seed_type,
 )
-from graphkeel.cli.shared.own_model import add_class_weight, add_own_model, chosen_model
-from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.cli.shared.own_model import chosen_model
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of this machine, where no scheduler is given (default 2)",
     )
-    add_own_model(parser)
+    add_options(parser, *OWN_MODEL)
     parser.add_argument(
         "--classes",
         type=positive_int,
@@ -70,15 +70,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="that the model tells apart (default: one more than the largest label)",
     )
-    add_class_weight(parser)
+    add_options(parser, "--class-weight")
     parser.add_argument(
         "--risk",
         type=number(0.0, 1.0),
         default=0.5,
         help="probability of harm up to which a change is kept (default 0.5)",
     )
-    parser.add_argument("--seed", type=seed_type, default=0, help="random seed (default 0)")
-    add_json(parser)
+    add_options(parser, "--seed", "--json", seed="random seed (default 0)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -111,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json({"command": "fit", **found.to_dict()})
     else:
-        emit_lines(fitted(_summary(found), terminal_width()))
+        emit_lines(_summary(found))
     return EXIT_DONE
 
 

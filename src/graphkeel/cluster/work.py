@@ -6,11 +6,13 @@ task again gets the same: Dask's own rescheduling survives a worker that dies.""
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,11 +24,12 @@ from numpy.typing import NDArray
 
 from graphkeel.cluster.lazy import Lazy
 from graphkeel.cluster.stored import Stored, StoredMatrix, write_array
-from graphkeel.core.errors import ConfigError, DataError, KeelError
+from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.optional import import_optional
-from graphkeel.graph.propagate.local import STREAM, multiply, row_blocks
+from graphkeel.graph.propagate.local import STREAM, multiply, pagerank, row_blocks
 
 Array = NDArray[Any]
+_COPIES = 6  # of the columns that walk: as they were, three in work, their sum, and one on its way
 
 
 @dataclass(frozen=True)
@@ -34,16 +37,21 @@ class ClusterSettings:
     """How work is cut.
 
     Attributes:
-        tasks: parts of the rows for each thread of the cluster.
         rows: most rows of a part; fewer where it takes that many tasks to keep all threads busy.
+        block: numbers of the features that are read at once.
+        edges: read at once.
         halo: share of a thread's memory for the values that a part reads from its neighbours; where
             they take more, columns are worked on one group after the other.
+        walk: share for a graph and the columns that walk all over it in one task; where they take
+            more, every step is a round of tasks on parts of the rows.
         waiting: seconds in which a scheduler must answer, and a first worker be there.
     """
 
-    tasks: int = 4
-    rows: int = 1 << 15
+    rows: int = 1 << 16
+    block: int = 1 << 22
+    edges: int = 1 << 20
     halo: float = 0.1
+    walk: float = 0.3
     waiting: float = 30.0
 
     def bounds(self, n_rows: int, threads: int) -> list[int]:
@@ -53,8 +61,7 @@ class ClusterSettings:
             n_rows: of all of them.
             threads: of the cluster.
         """
-        wanted = -(-n_rows // (self.tasks * max(1, threads)))
-        blocks = max(1, min(self.rows, wanted) // STREAM.part)
+        blocks = -(-n_rows // (max(1, threads) * STREAM.part))
         rows = min(self.rows, blocks * STREAM.part)
         return [*range(0, n_rows, rows), n_rows]
 
@@ -66,6 +73,7 @@ class Cluster:
         client: of a running cluster.
         scratch: a folder that all workers see.
         n_rows: of the arrays.
+        width: of the widest of them.
     """
 
     def __init__(
@@ -73,14 +81,19 @@ class Cluster:
         client: Any,
         scratch: Path,
         n_rows: int,
+        width: int = 1,
         settings: ClusterSettings = ClusterSettings(),
     ) -> None:
         self.client = client
         self.scratch = scratch
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        self.bounds = settings.bounds(n_rows, sum(one["nthreads"] for one in workers))
+        self.threads = sum(one["nthreads"] for one in workers)
+        self.bounds = settings.bounds(n_rows, self.threads)
         memory = min((one["memory_limit"] or 2**31) / one["nthreads"] for one in workers)
         self.halo_bytes = int(settings.halo * memory)
+        self.walk_bytes = int(settings.walk * memory)
+        self.edges = settings.edges
+        self.block = max(64, min(STREAM.part, settings.block // width))
         self.tasks = 0
 
     def __reduce__(self) -> Any:
@@ -95,62 +108,75 @@ class Cluster:
 
     def rowwise(self, function: Callable[..., Array], arrays: Sequence[Any]) -> Stored:
         """function(part, …) of all rows, in files."""
+        return self.written(partial(_rowwise, function, arrays, self.block))
+
+    def written(self, task: Callable[..., Any]) -> Stored:
+        """What task(folder, span) writes for every part, as one array."""
         folder = self.folder()
-        kinds = self.each(partial(_rowwise, function, arrays, folder), self.spans())
-        return self._made(folder, kinds)
+        return self._made(folder, self.each(partial(task, folder), self.spans()))
 
     def fold(
         self, function: Callable[..., Any], arrays: Sequence[Any], combine: Callable[..., Any]
     ) -> Any:
         """function(part, …) of all rows, combined in the order of the blocks, as one machine
         does."""
-        parts = self.each(partial(_fold, function, arrays, combine), self.spans())
+        parts = self.each(partial(_fold, function, arrays, combine, self.block), self.spans())
         found = None
         for block in (block for part in parts for block in part):
             found = block if found is None else combine(found, block)
         return found
 
-    def product(
+    def product(self, matrix: StoredMatrix, values: Stored) -> Stored:
+        """matrix @ values."""
+        return self.written(partial(_product, matrix, values, self.halo_bytes))
+
+    def walk(
         self,
         matrix: StoredMatrix,
         values: Stored,
-        base: Stored | None = None,
-        scale: float = 1.0,
-        keep: float = 0.0,
-        also: tuple[Callable[..., Array], Sequence[Any]] | None = None,
-    ) -> tuple[Stored, Stored | None]:
-        """scale·matrix @ values + keep·base; and a function of that and of other arrays' rows."""
-        base = base if keep else None
-        folders = (self.folder(), self.folder() if also else None)
-        task = partial(_product, matrix, values, base, scale, keep, also, folders, self.halo_bytes)
-        kinds = self.each(task, self.spans())
-        found = self._made(folders[0], [kind for kind, _ in kinds])
-        if folders[1] is None:
-            return found, None
-        return found, self._made(folders[1], [kind for _, kind in kinds])
-
-    def hops(self, matrix: StoredMatrix, values: Stored, hops: int, teleport: float) -> Stored:
-        """Z ← (1−a)·ŜZ + a·values, from Z = values."""
-        found = values
-        for _ in range(hops):
-            found, _ = self.product(matrix, found, values, 1.0 - teleport, teleport)
+        steps: int,
+        teleport: float,
+        series: tuple[float, ...],
+    ) -> Stored:
+        """`pagerank` of the values: some columns a task where the graph fits, else by parts."""
+        left = self.walk_bytes - 2 * matrix.nbytes
+        width = min(-(-values.shape[1] // self.threads), left // (_COPIES * 4 * len(values)))
+        if width < 1:
+            return self._walk_by_parts(matrix, values, steps, teleport, series)
+        firsts = range(0, values.shape[1], width)
+        columns = [slice(first, min(first + width, values.shape[1])) for first in firsts]
+        folder = self.folder()
+        walked = partial(_walked, matrix, values, steps, teleport, self.bounds, folder)
+        self.each(walked, list(enumerate(columns)))
+        found = self.written(partial(_side_by_side, folder, len(columns)))
+        self.owned(folder)  # nobody keeps it, so it goes
         return found
 
-    def chebyshev(self, matrix: StoredMatrix, values: Stored, series: tuple[float, ...]) -> Stored:
-        """Σ_k c_k T_k(Ŝ) values."""
-        first = partial(_two_terms, np.float32(series[0]), np.float32(series[1]))
-        before = values
-        now, found = self.product(matrix, values, also=(first, [values]))
+    def _walk_by_parts(
+        self,
+        matrix: StoredMatrix,
+        values: Stored,
+        steps: int,
+        teleport: float,
+        series: tuple[float, ...],
+    ) -> Stored:
+        """Step by step, or term by term where the Chebyshev series is shorter."""
+        start: Any = self.tensor(values)
+        if len(series) > steps:
+            found = start
+            for _ in range(steps):
+                found = (1.0 - teleport) * (matrix @ found) + teleport * start
+            return found.numpy()  # type: ignore[no-any-return]
+        before, now = start, matrix @ start
+        found = series[0] * before + series[1] * now
         for term in series[2:]:
-            added = partial(_one_term, np.float32(term))
-            following, found = self.product(matrix, now, before, 2.0, -1.0, (added, [found]))
-            before, now = now, following
-        assert found is not None
-        return found
+            before, now = now, (2.0 * (matrix @ now) - before).stored()
+            found = (found + term * now).stored()
+        return found.numpy()  # type: ignore[no-any-return]
 
     def times(self, matrix: StoredMatrix, values: Lazy) -> Lazy:
         """matrix @ values, for tensors."""
-        return self.tensor(self.product(matrix, values.numpy())[0])
+        return self.tensor(self.product(matrix, values.numpy()))
 
     # ---- tensors
 
@@ -173,18 +199,13 @@ class Cluster:
 
     def each(self, task: Callable[..., Any], spans: Sequence[Any]) -> list[Any]:
         """task(span) for every span, by whichever worker is free; in the order of the spans."""
-        distributed = import_optional("dask.distributed", extra="dask")
-        shared = self.client.submit(_itself, task, key=f"keel-task-{uuid.uuid4().hex}", pure=False)
-        futures = self.client.map(_run, [shared] * len(spans), spans, pure=False)
-        self.tasks += len(spans)
-        try:
+        with _said_why():
+            shared = self.client.submit(
+                _itself, task, key=f"keel-task-{uuid.uuid4().hex}", pure=False
+            )
+            futures = self.client.map(_run, [shared] * len(spans), spans, pure=False)
+            self.tasks += len(spans)
             return list(self.client.gather(futures))
-        except distributed.KilledWorker as error:
-            raise ConfigError(
-                "one task has ended several workers",
-                got=str(error)[:200],
-                fix="Give the workers more memory, or fewer threads each.",
-            ) from error
 
     def folder(self) -> Path:
         """A new folder in the scratch folder."""
@@ -221,6 +242,34 @@ def _nowhere() -> None:
 
 
 @contextmanager
+def _said_why() -> Iterator[None]:
+    """What a cluster can fail of, as an error that says what to do."""
+    distributed = import_optional("dask.distributed", extra="dask")
+    try:
+        yield
+    except distributed.KilledWorker as error:
+        raise ConfigError(
+            "one task has ended several workers",
+            got=str(error)[:200],
+            fix="Give the workers more memory, or fewer threads each.",
+        ) from error
+    except (CancelledError, distributed.comm.CommClosedError, TimeoutError) as error:
+        raise ConfigError(
+            "the Dask cluster has gone",
+            got=f"{type(error).__name__}: {error}"[:200],
+            fix="Start it again, and fit again: nothing was written.",
+        ) from error
+    except Exception as error:  # of a worker, as the text of an exception of its own
+        if "No module named" not in str(error):
+            raise
+        raise ConfigError(
+            "a worker lacks a module that it needs",
+            got=str(error)[:200],
+            fix="Install this graphkeel, and the file with the model, where every worker runs.",
+        ) from error
+
+
+@contextmanager
 def connected(
     scheduler: str | None, workers: int | None = None, settings: ClusterSettings = ClusterSettings()
 ) -> Iterator[Any]:
@@ -233,11 +282,7 @@ def connected(
         return
     try:
         client = distributed.Client(scheduler, timeout=settings.waiting, set_as_default=False)
-        with client:
-            client.wait_for_workers(1, timeout=settings.waiting)
-            yield client
-    except KeelError:
-        raise
+        client.wait_for_workers(1, timeout=settings.waiting)
     except (OSError, ValueError, TimeoutError) as error:
         raise ConfigError(
             "no Dask scheduler with a worker answers",
@@ -245,6 +290,8 @@ def connected(
             fix="Start one with `dask scheduler` and `dask worker ADDRESS`, or leave it out: then"
             " workers of this machine do the work.",
         ) from error
+    with client:
+        yield client
 
 
 def local_cluster(workers: int, **options: Any) -> Any:
@@ -277,20 +324,25 @@ def _run(task: Callable[[Any], Any], span: Any) -> Any:
 
 
 def _rowwise(
-    function: Callable[..., Array], arrays: Sequence[Any], folder: Path, span: Sequence[int]
+    function: Callable[..., Array],
+    arrays: Sequence[Any],
+    block_rows: int,
+    folder: Path,
+    span: Sequence[int],
 ) -> tuple[tuple[int, ...], str]:
     part, first, last = span
     found = None
-    for rows in row_blocks(last, start=first):
+    for rows in row_blocks(last, block_rows, first):
         block = np.asarray(function(*(array[rows] for array in arrays)))
         if found is None:
             found = np.empty((last - first, *block.shape[1:]), block.dtype)
         found[rows.start - first : rows.stop - first] = block
     assert found is not None
-    return _written(folder, part, found)
+    return written(folder, part, found)
 
 
-def _written(folder: Path, part: int, values: Array) -> tuple[tuple[int, ...], str]:
+def written(folder: Path, part: int, values: Array) -> tuple[tuple[int, ...], str]:
+    """A part's file; the shape of its rows, and their type."""
     write_array(folder / f"{part:05d}.npy", values)
     return values.shape[1:], values.dtype.str
 
@@ -299,47 +351,61 @@ def _fold(
     function: Callable[..., Any],
     arrays: Sequence[Any],
     combine: Callable[..., Any],
+    block_rows: int,
     span: Sequence[int],
 ) -> list[Any]:
-    """A value for each block; whole numbers are combined, as their order does not matter."""
+    """A value for each block that one machine would take; whole numbers are combined, as their
+    order does not matter."""
     found: list[Any] = []
-    for rows in row_blocks(span[2], start=span[1]):
+    for rows in row_blocks(span[2], block_rows, span[1]):
         value = function(*(array[rows] for array in arrays))
-        if found and getattr(value, "dtype", np.dtype(float)).kind in "iu":
+        is_whole = getattr(value, "dtype", np.dtype(float)).kind in "iu"
+        if found and (is_whole or block_rows < STREAM.part):
             found[0] = combine(found[0], value)
         else:
             found.append(value)
     return found
 
 
-def _product(
+def _walked(
     matrix: StoredMatrix,
     values: Stored,
-    base: Stored | None,
-    scale: float,
-    keep: float,
-    also: tuple[Callable[..., Array], Sequence[Any]] | None,
-    folders: tuple[Path, Path | None],
-    halo_bytes: int,
-    span: Sequence[int],
-) -> tuple[Any, Any]:
+    steps: int,
+    teleport: float,
+    bounds: list[int],
+    folder: Path,
+    group: tuple[int, slice],
+) -> None:
+    """Some columns' walk over the whole graph, by the function of one machine."""
+    number, columns = group
+    some = np.empty((len(values), columns.stop - columns.start), np.float32)
+    for rows in row_blocks(len(values)):
+        some[rows] = values[rows, columns]
+    some = pagerank(matrix.whole(), some, steps, teleport, some)
+    for part, (first, last) in enumerate(itertools.pairwise(bounds)):
+        write_array(folder / f"{part}-{number}.npy", some[first:last])
+
+
+def _side_by_side(
+    folder: Path, n_groups: int, out: Path, span: Sequence[int]
+) -> tuple[tuple[int, ...], str]:
+    groups = [np.load(folder / f"{span[0]}-{number}.npy") for number in range(n_groups)]
+    return written(out, span[0], np.concatenate(groups, axis=1))
+
+
+def _product(
+    matrix: StoredMatrix, values: Stored, halo_bytes: int, folder: Path, span: Sequence[int]
+) -> tuple[tuple[int, ...], str]:
+    """Some columns after the others, so that the halo's values take no more than so many bytes."""
     part, first, last = span
     rows, halo = matrix.part(part)
     width = values.shape[1]
     found = np.empty((last - first, width), np.float32)
-    if base is not None:
-        found[:] = base[first:last]
     group = max(1, min(width, halo_bytes // (4 * max(1, len(halo)))))
     for low in range(0, width, group):
         columns = slice(low, min(low + group, width))
-        near = _halo_values(values, halo, columns)
-        out = np.ascontiguousarray(found[:, columns]) if base is not None else None
-        found[:, columns] = multiply(rows, near, out, scale=scale, keep=keep)
-    more = None
-    if also is not None and folders[1] is not None:
-        function, arrays = also
-        more = _written(folders[1], part, function(found, *(a[first:last] for a in arrays)))
-    return _written(folders[0], part, found), more
+        found[:, columns] = multiply(rows, _halo_values(values, halo, columns))
+    return written(folder, part, found)
 
 
 def _halo_values(values: Stored, halo: Array, columns: slice) -> NDArray[np.float32]:
@@ -352,22 +418,13 @@ def _halo_values(values: Stored, halo: Array, columns: slice) -> NDArray[np.floa
     return found
 
 
-def _two_terms(a: np.float32, b: np.float32, now: Array, values: Array) -> Array:
-    found: Array = a * values.astype(np.float32, copy=False)
-    found += now * b
-    return found
-
-
-def _one_term(term: np.float32, now: Array, found: Array) -> Array:
-    found += now * term
-    return found
-
-
 def check_shared(cluster: Cluster) -> None:
     """Refuse a scratch folder that workers do not see."""
     path = cluster.scratch / "seen"
     path.write_text("here")
-    if not all(cluster.client.run(_sees, str(path)).values()):
+    with _said_why():
+        seen = cluster.client.run(_sees, str(path))
+    if not all(seen.values()):
         raise DataError(
             "a worker does not see the output folder",
             got=str(cluster.scratch),

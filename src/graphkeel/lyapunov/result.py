@@ -1,8 +1,8 @@
-"""Records of a run of Algorithm 1, the state that it resumes from, and the result of certify."""
+"""Records of a run of Algorithm 1, and the result of certify."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from graphkeel.certificate.equilibrium import graph_sentences
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.states import Domain
 from graphkeel.models.aggregation import Aggregation
 from graphkeel.models.head import Head
 from graphkeel.verify.problem import Problem
@@ -36,18 +35,6 @@ class RoundLog:
     fit_seconds: float
     verify_seconds: float
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class TrainState:
-    """Tensors (for safetensors) and the log (for JSON) after a round; `train(resume=…)` takes it
-    back."""
-
-    tensors: dict[str, Tensor]
-    log: tuple[RoundLog, ...]
-
 
 @dataclass(frozen=True)
 class ClassOutcome:
@@ -56,7 +43,6 @@ class ClassOutcome:
     label: int
     control: NeuralWeights
     function: LyapunovWeights
-    domain: Domain
     problem: Problem
     report: VerifyReport
     seconds: float  # of asking the verifier about this class, over all rounds
@@ -156,16 +142,10 @@ class CertifyResult:
         distance of the features; empty where no equilibrium was enclosed."""
         return dict(self.graph.get("equilibrium", {}))
 
-    @property
-    def shipped(self) -> dict[str, Any]:
-        """The distance of the features in use from those of the equilibrium, and on how many nodes
-        both are answered with the same class; measured in floats, empty if not asked for."""
-        return dict((self.certificate or {}).get("provenance", {}).get("shipped", {}))
-
     def sentences(self) -> list[str]:
         """Sentences about message passing and steering."""
         steering = (self.certificate or {}).get("steering")
-        words = graph_sentences(self.graph, self.shipped)
+        words = graph_sentences(self.graph)
         return words if steering is None else [*words, f"Steering: {steering['sentence']}"]
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,10 +24,13 @@ from graphkeel.graph.propagate.diffusion import diffuse
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.propagate.rowwise import fold
 from graphkeel.graph.rows import expected_accuracy
-from graphkeel.models.linear_map import Propagation
-from graphkeel.models.narrowed import narrowed
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.decide import DecideSettings, Decision, decide
+from graphkeel.reconstruct.decide import (
+    DecideSettings,
+    Decision,
+    decide,
+    decide_with_more,
+)
 from graphkeel.reconstruct.guard import (
     GuardDecision,
     GuardSettings,
@@ -41,7 +45,7 @@ from graphkeel.reconstruct.statement import (
     approximate_statement,
     exact_statement,
 )
-from graphkeel.reconstruct.steer import Steered, SteerSettings, steer
+from graphkeel.reconstruct.steer import Earlier, Steered, SteerSettings, steer
 
 _log = logging.getLogger(__name__)
 
@@ -92,16 +96,28 @@ class Correction:
     judged: NDArray[np.int64]
 
 
-def correct(context: Context, known: Known, rule: Rule) -> Correction:
+def correct(
+    context: Context,
+    known: Known,
+    rule: Rule,
+    made: Decision | None = None,
+    earlier: Earlier | None = None,
+) -> Correction:
     """Features under which the frozen model answers better, or those it has.
 
     Args:
         context: the model on its graph.
         known: the labels at hand.
         rule: how.
+        made: what was decided before a few of these labels came; None: all is decided anew.
+        earlier: the features of then.
     """
+    rule = changed(rule, decide=rule.decide.at_size(len(context.x)))
     known, away = held_away(known, rule)
-    found = (_decided if rule.method == "auto" else _by_name)(context, known, rule)
+    if rule.method == "auto":
+        found = _decided(context, known, rule, made, earlier)
+    else:
+        found = _by_name(context, known, rule)
     judges = known.nodes[known.judging]
     shipped, held = context.answers, context.logits.numpy()[judges]
     answer = shipped[judges]
@@ -121,20 +137,19 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
     return changed(found, guard=guard, held=held)
 
 
-def _decided(context: Context, known: Known, rule: Rule) -> Correction:
+def _decided(
+    context: Context, known: Known, rule: Rule, made: Decision | None, earlier: Earlier | None
+) -> Correction:
     """Decide, test, steer."""
-    decision = decide(
-        context.scene,
-        known,
-        seed=rule.seed,
-        settings=rule.decide,
-        balanced=rule.balanced,
-        without=rule.without,
-    )
+    how: dict[str, Any] = {"settings": rule.decide, "balanced": rule.balanced}
+    if made is None:
+        decision = decide(context.scene, known, seed=rule.seed, without=rule.without, **how)
+    else:
+        decision = decide_with_more(context.scene, known, made, **how)
     guard = _guarded(context, known, decision.held, rule, decision.posterior)
     features, steered = context.x, None
     if guard.kept:
-        features, steered = written(context, decision, rule.steer)
+        features, steered = written(context, decision, rule.steer, earlier)
         if torch.equal(features, context.x):
             guard = _unmoved(context, decision, guard)
     answers = None if guard.kept else context.answers
@@ -152,16 +167,15 @@ def _by_name(context: Context, known: Known, rule: Rule) -> Correction:
 
 
 def written(
-    context: Context, decision: Decision, settings: SteerSettings
+    context: Context, decision: Decision, settings: SteerSettings, earlier: Earlier | None = None
 ) -> tuple[Tensor, Steered | None]:
     """Features under which the model answers what was decided.
 
     A model that passes no gradients back gets the blend of class anchors, its user a warning."""
     release_memory()
     posterior = context.tensor(decision.posterior)
-    frozen, x, edge_index = context.frozen, context.x, context.edge_index
-    linear = context.linear
-    if linear is None and not frozen.passes_gradients(x, edge_index, **context.model_kwargs):
+    x, linear = context.x, context.linear
+    if linear is None and not context.passes_gradients():
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
             " instead of the smallest change"
@@ -169,8 +183,9 @@ def written(
         return context.blend(posterior), None
     narrow = propagation = None
     if linear is None:
-        narrow = narrowed(frozen, x, edge_index, context.model_kwargs, settings.rank)
-        propagation = Propagation.of(edge_index, len(x))
+        known = None if earlier is None else earlier.logits
+        narrow = context.narrowed(settings.rank, known)
+        propagation = context.propagation
     steered = steer(
         context.differentiable_logits_for,
         x,
@@ -180,6 +195,7 @@ def written(
         linear=linear,
         narrow=narrow,
         propagation=propagation,
+        earlier=earlier,
     )
     return steered.features, steered
 
