@@ -40,6 +40,8 @@ CORNERS = (
     "heterophilous, many labels",
     "heterophilous, no label",
 )
+NO_LABEL = CORNERS[1]
+SOURCE = "homophilous, no label, source at hand"  # in place of it
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,8 @@ def decide(
     class: the likeliest class then maximises the expected balanced accuracy."""
     labels, judged_by = known.sets(settings.folds, seed)
     agreement = neighbour_agreement(scene, known, settings.seen_edges)
-    priors = prior_weights(agreement, known.count(settings.trained), settings)
+    n_labels = known.count(settings.trained)
+    priors = prior_weights(agreement, n_labels, settings, scene.probe is not None)
     judges, classes = known.nodes[known.judging], known.classes[known.judging]
     some = np.random.default_rng(seed).permutation(scene.n_nodes)[: settings.pool.sample]
     parts = known.parts(settings.folds, seed)
@@ -280,14 +283,15 @@ def prior_corners(agreement: float, n_labels: float, settings: DecideSettings) -
 
 
 def prior_weights(
-    agreement: float, n_labels: float, settings: DecideSettings
+    agreement: float, n_labels: float, settings: DecideSettings, source: bool = False
 ) -> list[dict[str, float]]:
-    """w0 of each round, believed before labels judge."""
+    """w0 of each round, believed before labels judge; `source`: whether its graph is at hand."""
     corners = prior_corners(agreement, n_labels, settings)
     found = []
     for stored in _stored_prior():
         weights: dict[str, float] = {}
         for corner, share in corners.items():
+            corner = SOURCE if source and corner == NO_LABEL else corner
             for name, weight in stored[corner].items():
                 weights[name] = weights.get(name, 0.0) + share * weight
         found.append(weights)
