@@ -1,10 +1,6 @@
 """Fits the prior of the pool on development graphs, and stores it with its study.
 
     python benchmarks/fit_prior.py --write
-    python benchmarks/fit_prior.py --source --write
-
-The second fits the corner without labels where the source graph is at hand, and nothing else, on
-cut and paired cases without labels; two of the pairs with all words, too.
 
 Development cases (paper/docs/research.md says which of their nodes are test nodes of other splits):
 * in-graph: models on splits of seeds 20 to 23, with the training labels and 0, 10, 20, 50 or 100
@@ -38,7 +34,6 @@ from graphkeel.graph import GraphTask
 from graphkeel.graph.features import FittedPca, dense
 from graphkeel.models import train_model
 from graphkeel.reconstruct.scene import Scene
-from graphkeel.reconstruct.source import SourceProbe
 from graphkeel.runs.adapt_case import tasks
 from graphkeel_paper.datasets import load, load_graph
 from graphkeel_paper.specs import AdaptSpec
@@ -55,7 +50,6 @@ PAIRS = (
     ("twitch_DE", "twitch_ES"),
     ("twitch_ES", "twitch_DE"),
 )
-WORDS = (("acmv9", "citationv1"), ("citationv1", "acmv9"))  # with all words, seed 40, counted four times
 FROM_MODEL = ("model", "model~")
 FROM_ANSWER = ("soft own", "soft hops~", "soft means~", "pseudo-labels=")
 SOFTNESS = (0.5, 1.0)  # of the cut, in turns: how gradually one part becomes the other
@@ -114,16 +108,14 @@ def cut(name: str, seed: int, softness: float) -> dict[str, Any]:
     source = _task(fitted.transform(own_x), own_edges, own_y, ids, graph.n_classes)
     target = _task(fitted.transform(x), graph.edge_index, graph.y, ((), ()), graph.n_classes)
     model = train_model("sgc", source, seed=seed, k=2)
-    return {**_answers(model, target), "part": part, "source": _answers(model, source)}
+    return {**_answers(model, target), "part": part}
 
 
-def pair(source: str, target: str, seed: int, features: str = "auto") -> dict[str, Any]:
+def pair(source: str, target: str, seed: int) -> dict[str, Any]:
     """A model of the source on the target."""
-    options = {"k": 2}
-    spec = AdaptSpec(_found(source), _found(target), features=features, model_options=options)
+    spec = AdaptSpec(_found(source), _found(target), model_options={"k": 2})
     here, there = tasks(spec, seed)
-    model = train_model("sgc", here, seed=seed, k=2)
-    return {**_answers(model, there), "source": _answers(model, here)}
+    return _answers(train_model("sgc", here, seed=seed, k=2), there)
 
 
 def _part(graph: Any, x: Any, chosen: Any) -> tuple[Any, Any, Any]:
@@ -153,29 +145,6 @@ def _found(name: str) -> str:
 
     own = Path(os.environ.get("GRAPHKEEL_DATA", ".")) / "graphs" / f"{name}.npz"
     return str(own) if own.exists() else name
-
-
-def at_hand(memory: Memory) -> Iterator[tuple[str, Scene, Any, list[tuple[int, rule.Known, Any]]]]:
-    """Cases without labels whose source is there: as `cases` yields them."""
-    parted, paired = memory.cache(cut), memory.cache(pair)
-    for name in CUT:
-        for seed in CUT_SEEDS:
-            got = parted(name, seed, SOFTNESS[seed % 2])
-            yield f"{name} cut", *_with_source(got, seed, (got["y"] >= 0) & got["part"])
-    for features, pairs, seeds in (("auto", PAIRS, PAIR_SEEDS), ("raw", WORDS, PAIR_SEEDS[:1])):
-        for source, target in pairs:
-            for seed in seeds:
-                got = paired(source, target, seed, features)
-                yield f"{source} {target} {features}", *_with_source(got, seed, got["y"] >= 0)
-
-
-def _with_source(got: dict[str, Any], seed: int, pool: Any) -> tuple[Any, Any, Any]:
-    scene, y, sets = _budgets({**got, "train": got["train"][:0]}, seed, (0,), np.flatnonzero(pool))
-    there = got["source"]
-    source = Scene(there["logits"], there["x"], there["edge_index"])
-    nodes = np.flatnonzero(there["y"] >= 0)
-    scene.probe = SourceProbe.fit(source, nodes, there["y"][nodes], scene)
-    return scene, y, sets
 
 
 def cases(memory: Memory) -> Iterator[tuple[str, Scene, Any, list[tuple[int, rule.Known, Any]]]]:
@@ -211,12 +180,12 @@ def _budgets(got: dict[str, Any], seed: int, counts: Any, pool: Any) -> tuple[An
     return scene, got["y"], sets
 
 
-def collect(found_cases: Any, rounds: list[Any]) -> list[dict[str, Any]]:
+def collect(memory: Memory, rounds: list[Any]) -> list[dict[str, Any]]:
     """For each case evidence at its scored nodes, and its place among the corners."""
     rule._stored_prior = lambda: rounds  # type: ignore[assignment]
     settings = rule.DecideSettings()
     rows = []
-    for name, scene, y, sets in found_cases:
+    for name, scene, y, sets in cases(memory):
         for count, known, scored in sets:
             found = rule.decide(scene, known, settings=settings)
             answers = {"accuracy": found.scores, "untouched": scene.logits}
@@ -239,12 +208,10 @@ def collect(found_cases: Any, rounds: list[Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def fit(
-    rows: list[dict[str, Any]], pull: float, known: dict[str, dict[str, float]]
-) -> dict[str, dict[str, float]]:
-    """The corners' weights with the least mean log-loss, beside those of known corners."""
+def fit(rows: list[dict[str, Any]], pull: float) -> dict[str, dict[str, float]]:
+    """The corners' weights with the least mean log-loss."""
     names = list(dict.fromkeys(name for row in rows for name in row["evidence"]))
-    free = [corner for corner in rows[0]["corners"] if corner not in known]
+    free = [corner for corner in rows[0]["corners"] if corner not in FIXED]
     stacks, shares, fixed = [], [], []
     for row in rows:
         none = np.zeros_like(row["evidence"]["model"])
@@ -253,8 +220,7 @@ def fit(
         fixed.append(
             sum(
                 row["corners"][corner] * weight * row["evidence"][name]
-                for corner, table in known.items()
-                if corner in row["corners"]
+                for corner, table in FIXED.items()
                 for name, weight in table.items()
             )
         )
@@ -275,7 +241,7 @@ def fit(
         return value, down.ravel()
 
     allowed = [
-        (0.0, None if name in WITHOUT_LABELS.get(corner, names) else 0.0)
+        (0.0, None if corner != NO_LABEL or name in FROM_MODEL + FROM_ANSWER else 0.0)
         for corner in free
         for name in names
     ]
@@ -293,7 +259,7 @@ def fit(
     return {
         corner: {name: round(float(w), 3) for name, w in zip(names, row, strict=True) if w > 0.002}
         for corner, row in zip(free, table, strict=True)
-    } | known
+    } | FIXED
 
 
 def report(rows: list[dict[str, Any]]) -> None:
@@ -310,48 +276,24 @@ def report(rows: list[dict[str, Any]]) -> None:
         )
 
 
-def fit_all(memory: Memory, pull: float) -> list[Any]:
-    """Every round's corners; the one with the source at hand begins as that without."""
-    rounds: list[Any] = []
-    for _ in range(ROUNDS):
-        rows = collect(cases(memory), [*rounds, (rounds or [FIRST])[-1]])
-        rounds.append(fit(rows, pull, FIXED))
-        rounds[-1][rule.SOURCE] = rounds[-1][rule.NO_LABEL]
-    return rounds
-
-
-def fit_source(memory: Memory, pull: float, stored: list[Any]) -> list[Any]:
-    """The corner with the source at hand, all others as they are stored."""
-    rounds: list[Any] = []
-    found = list(at_hand(memory))
-    for others in stored:
-        rows = collect(found, [*rounds, {**others, rule.SOURCE: {"source~": 1.0}}])
-        for row in rows:
-            row["corners"][rule.SOURCE] = row["corners"].pop(rule.NO_LABEL)
-        rows += 3 * [row for row in rows if row["name"].endswith(" raw")]
-        rounds.append(fit(rows, pull, {k: v for k, v in others.items() if k != rule.SOURCE}))
-    report(collect(found, rounds))
-    return rounds
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pull", type=float, default=0.002)
     parser.add_argument("--cache", default="runs/prior")
-    parser.add_argument("--source", action="store_true", help="the corner with the source alone")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(1)
     target = Path(rule.__file__).with_name("prior.json")
     memory = Memory(given.cache, verbose=0)
-    stored = json.loads(target.read_text())
-    if given.source:
-        rounds = fit_source(memory, given.pull, stored["rounds"])
-        study = {**stored["study"], "words": WORDS, "word_seeds": list(PAIR_SEEDS[:1])}
-    else:
-        rounds = fit_all(memory, given.pull)
-        rows = collect(cases(memory), rounds)
-        report(rows)
+    rounds: list[Any] = []
+    for _ in range(ROUNDS):
+        rounds.append(fit(collect(memory, [*rounds, (rounds or [FIRST])[-1]]), given.pull))
+    for table in rounds:
+        for corner, weights in table.items():
+            print(corner, weights)
+    rows = collect(memory, rounds)
+    report(rows)
+    if given.write:
         study = {
             "script": "benchmarks/fit_prior.py",
             "in_graph": IN_GRAPH,
@@ -362,19 +304,12 @@ def main() -> None:
             "pair_seeds": list(PAIR_SEEDS),
             "cases": len(rows),
         }
-    for table in rounds:
-        for corner, weights in table.items():
-            print(corner, weights)
-    if given.write:
         target.write_text(json.dumps({"study": study, "rounds": rounds}, indent=1) + "\n")
 
 
-WITHOUT_LABELS = {
-    rule.NO_LABEL: FROM_MODEL + FROM_ANSWER,
-    rule.SOURCE: ("source~", *FROM_MODEL, *FROM_ANSWER),
-}
+NO_LABEL = "homophilous, no label"
 FIXED = {"heterophilous, no label": {"model": 1.0}}  # nothing else is believed there
-FIRST = {corner: {"model": 1.0} for corner in (*rule.CORNERS, rule.SOURCE)}
+FIRST = {corner: {"model": 1.0} for corner in rule.CORNERS}
 
 if __name__ == "__main__":
     main()

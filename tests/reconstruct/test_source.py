@@ -34,7 +34,7 @@ def scene(task, shift: float = 0.0, logits=None) -> Scene:
     return Scene(nothing if logits is None else logits, x, task.edge_index.numpy())
 
 
-def probe_of(source, target: Scene) -> SourceProbe:
+def probe_of(source, target: Scene) -> SourceProbe | None:
     nodes = np.arange(source.n_nodes)
     return SourceProbe.fit(scene(source), nodes, source.y.numpy(), target)
 
@@ -51,11 +51,11 @@ def test_a_shift_of_all_features_does_not_matter(n_features) -> None:
     assert min(found) > 0.9
 
 
-def test_where_neighbours_differ_little_is_said() -> None:
+def test_where_neighbours_differ_nothing_is_said() -> None:
     """Far hops mix the classes there: the source's own labels tell."""
-    alike, unlike = graph(0), graph(0, homophily=0.05)
+    alike, unlike = graph(0), graph(0, homophily=0.33)
     assert probe_of(alike, scene(alike)).sharpness >= 5.0
-    assert probe_of(unlike, scene(unlike)).sharpness <= 2.5
+    assert probe_of(unlike, scene(unlike)) is None
 
 
 def test_it_is_evidence_on_another_graph_alone() -> None:

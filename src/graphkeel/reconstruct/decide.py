@@ -40,8 +40,6 @@ CORNERS = (
     "heterophilous, many labels",
     "heterophilous, no label",
 )
-NO_LABEL = CORNERS[1]
-SOURCE = "homophilous, no label, source at hand"  # in place of it
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,8 @@ class DecideSettings:
         trained: for how many a label counts that the model was trained on. A model trained here
             knows no more than those labels do, one trained elsewhere does.
         seen_edges: with a label at both ends, from which on labels tell the agreement.
+        source: weight, without labels, of the probe of another graph's source, and
+        beside: the factor of all other weights then.
     """
 
     folds: int = 5
@@ -64,6 +64,8 @@ class DecideSettings:
     half: float = 150.0
     trained: float = 3.0
     seen_edges: int = 20
+    source: float = 1.0
+    beside: float = 0.3
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
     pool: PoolSettings = field(default_factory=PoolSettings)
 
@@ -291,8 +293,11 @@ def prior_weights(
     for stored in _stored_prior():
         weights: dict[str, float] = {}
         for corner, share in corners.items():
-            corner = SOURCE if source and corner == NO_LABEL else corner
-            for name, weight in stored[corner].items():
+            table = stored[corner]
+            if source and corner == "homophilous, no label":
+                table = {name: settings.beside * weight for name, weight in table.items()}
+                table["source~"] = settings.source
+            for name, weight in table.items():
                 weights[name] = weights.get(name, 0.0) + share * weight
         found.append(weights)
     return found

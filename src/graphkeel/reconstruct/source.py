@@ -36,8 +36,8 @@ class SourceSettings:
         far: of the target's.
         strength: of the ridge; rows have length one.
         sharpness: factors of the memberships before the softmax; some labels of the source say
-            which, on features spread as far as the target's: where neighbours differ, little is
-            said.
+            which, on features spread as far as the target's. The smallest stands for nothing
+            to say: where neighbours differ, far features mix the classes.
         asked: their share; they are fitted afterwards.
     """
 
@@ -46,7 +46,7 @@ class SourceSettings:
     near: int = 2
     far: int = 20
     strength: float = 2.0
-    sharpness: tuple[float, ...] = (0.0, 0.5, 1.0, 2.5, 5.0, 10.0)
+    sharpness: tuple[float, ...] = (1.0, 2.5, 5.0, 10.0)
     asked: float = 0.2
 
 
@@ -70,8 +70,8 @@ class SourceProbe:
     sharpness: Array
 
     @classmethod
-    def fit(cls, source: Scene, nodes: Any, classes: Any, target: Scene) -> SourceProbe:
-        """The probe of a source for a target.
+    def fit(cls, source: Scene, nodes: Any, classes: Any, target: Scene) -> SourceProbe | None:
+        """The probe of a source for a target; None where it has nothing to say.
 
         Args:
             nodes, classes: the source's labels, int64, shape (L,).
@@ -84,8 +84,11 @@ class SourceProbe:
         slopes, centre = _ridge(near[fitted], one_hot[fitted])
         said = far[asked] @ slopes + centre
         likely = [(one_hot[asked] * log_softmax(t * said)).sum() for t in _SETTINGS.sharpness]
-        sharpness = np.float32(_SETTINGS.sharpness[int(np.argmax(likely))])
-        return cls(directions, *_ridge(near, one_hot), np.asarray(sharpness))
+        best = int(np.argmax(likely))
+        if best == 0:
+            return None
+        sharpness = np.asarray(_SETTINGS.sharpness[best], dtype=np.float32)
+        return cls(directions, *_ridge(near, one_hot), sharpness)
 
     def logs(self, target: Scene) -> Array:
         """Of every node, the probabilities smoothed, shape (N, C)."""
