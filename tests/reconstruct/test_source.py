@@ -8,11 +8,11 @@ import torch
 from torch_geometric.data import Data
 
 import graphkeel as gk
-from graphkeel.core.tensors import TensorFolder
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.models import train_model
 from graphkeel.reconstruct.scene import Scene
 from graphkeel.reconstruct.source import SourceProbe
+from graphkeel.reconstruct.storage import FOLDER
 
 
 def graph(seed: int, homophily: float = 0.9, n_features: int = 8):
@@ -78,7 +78,7 @@ def test_it_stays_through_folder_feedback_and_growth(tmp_path) -> None:
     data = Data(x=other.x + 0.05, edge_index=other.edge_index)
     stayed = gk.Reconstructor(model).fit(task.to_data()).adapt(data)
     stayed.save(tmp_path)
-    names = TensorFolder("reconstruction", format=6).load(tmp_path)[0]
+    names = FOLDER.load(tmp_path)[0]
     assert {"source.slopes", "source.centre", "source.directions"} <= set(names)
     back = gk.load(tmp_path, model=model)
     grown = Data(
