@@ -320,7 +320,7 @@ def literal() -> str:
         missed = [stored("table-1")[method, name]["residual"] for name in DATASETS]
         lines.append(["largest ‖C(h\\*) − Y‖", *(f"{one:.3g}" for one in missed)])
         lines.append(["V > 0, ΔV < 0", *(_verdicts(proofs[name]) for name in DATASETS)])
-    return table(lines)
+    return table(lines) or "Not stored yet: `keel-paper table 1 --only literal,neural-paper`.\n"
 
 
 def _span(values: list[int]) -> str:
@@ -558,7 +558,7 @@ def drawn() -> str:
         for panel, one in panels.items():
             lines.append([panel, *(_short(one[name]) if name in one else "" for name in names)])
         found.append(table(lines))
-    return "\n".join(filter(None, found))
+    return "\n".join(filter(None, found)) or "Not stored yet.\n"
 
 
 def _short(value: object) -> str:

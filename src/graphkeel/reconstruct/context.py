@@ -23,7 +23,8 @@ from graphkeel.control.anchors import (
 from graphkeel.graph.node_graph import copy_sparse
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
-from graphkeel.models.linear_map import LinearMap
+from graphkeel.models.linear_map import LinearMap, Propagation
+from graphkeel.models.narrowed import Narrowed, narrowed
 from graphkeel.reconstruct.scene import Scene
 from graphkeel.reconstruct.source import SourceProbe
 
@@ -93,6 +94,24 @@ class Context:
         if self.model_kwargs:
             return None
         return LinearMap.of(self.frozen, self.edge_index, len(self.x))
+
+    @property
+    def propagation(self) -> Propagation | None:
+        """Roughly how any model blurs features."""
+        return Propagation.of(self.edge_index, len(self.x))
+
+    def narrowed(self, rank: int, logits: Tensor | None = None) -> Narrowed | None:
+        """The model on fewer features.
+
+        Args:
+            rank: at most so many, where its weights do not tell them.
+            logits: those of the features as they are, where they are known.
+        """
+        return narrowed(self.frozen, self.x, self.edge_index, self.model_kwargs, rank, logits)
+
+    def passes_gradients(self) -> bool:
+        """Whether answers have gradients into the features."""
+        return self.frozen.passes_gradients(self.x, self.edge_index, **self.model_kwargs)
 
     def tensor(self, array: Any) -> Tensor:
         """An array as the model takes it.

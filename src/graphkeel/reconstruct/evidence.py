@@ -72,7 +72,7 @@ def first_evidence(
     present = np.asarray(members.any(axis=1))
     for name, make in _from_labels(scene, labels, members, settings):
         if name not in without:
-            yield name, _among_labelled(make(), present, scene.smoothed_beliefs)
+            yield name, _among_labelled(make(), present, scene)
 
 
 def _from_labels(
@@ -103,11 +103,12 @@ def _smoothed(scene: Scene, probabilities: Callable[[], Layers]) -> Layers:
     return _logs(lambda: kept(scene.spread(probabilities().written(), over=True)))
 
 
-def _among_labelled(values: Layers, present: NDArray[np.bool_], model: Array) -> Layers:
+def _among_labelled(values: Layers, present: NDArray[np.bool_], scene: Scene) -> Layers:
     """Evidence of labels among the classes that have any (S, C); of the others only the model
     knows."""
     if present.all():
         return values
+    model = scene.smoothed_beliefs
 
     def joined(found: Array, nodes: Any, sets: slice) -> Array:
         partial = ~present[sets].all(axis=1)

@@ -40,7 +40,6 @@ from graphkeel.monitor import DriftReport, MonitorSettings, Profile, keep_look, 
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
-    Made,
     Rule,
     correct,
     held_away,
@@ -62,6 +61,7 @@ from graphkeel.reconstruct.inputs import (
 )
 from graphkeel.reconstruct.proofs import certified
 from graphkeel.reconstruct.source import SourceProbe
+from graphkeel.reconstruct.statement import allowed_margin, margins_behind
 from graphkeel.reconstruct.steer import Earlier
 from graphkeel.reconstruct.storage import FOLDER, contents, restore
 
@@ -373,8 +373,8 @@ class Reconstructor(Fitted):
             fed_back = torch.isin(validation.nodes, nodes).nonzero().flatten()
             validation = validation.without(fed_back)
         known = known_from(labels, validation, self._trained_on)
-        made = Made() if new is None else self._made(known)
-        found = correct(self._context, known, self._rule(), made)
+        start = () if new is None else self._start_of(labels, known)
+        found = correct(self._context, known, self._rule(), *start)
         if self.certificate_ is not None and not self.labels_.equals(labels):
             from graphkeel.lyapunov.on_graph import released  # loads the verifiers
 
@@ -386,21 +386,17 @@ class Reconstructor(Fitted):
         self._keep(found)
         return self
 
-    def _made(self, known: Known) -> Made:
+    def _start_of(self, labels: Labels, known: Known) -> tuple[Any, ...]:
         """What a few more labels that judge start from on a large graph; all else starts from
         nothing."""
         if self._resumable is None or self.guard == "holdout" or not known.cross_fitted:
-            return Made()
-        before = self._known()
-        old = known.chosen(np.arange(len(known.nodes)) < len(before.nodes))
+            return ()
+        n_old = len(self.labels_)
+        as_before = self.labels_.equals(Labels(labels.nodes[:n_old], labels.classes[:n_old], 0))
         most = (1.0 + self._rule().decide.few) * self._resumable.chosen
-        if (
-            known.judging.sum() > most
-            or not known.judging[len(old.nodes) :].all()
-            or not old.equals(before)
-        ):
-            return Made()
-        return Made(self._decided(), self._earlier())
+        if not as_before or not known.judging[n_old:].all() or known.judging.sum() > most:
+            return ()
+        return self._decided(), self._earlier()
 
     def _earlier(self) -> Earlier | None:
         """The features there are, as a beginning of others."""
@@ -671,6 +667,37 @@ class Reconstructor(Fitted):
         return adapted
 
     @one_at_a_time
+    def predict_sets(self, data: Data, coverage: float = 0.9, **model_kwargs: Any) -> Tensor:
+        """For every node the classes that cannot be ruled out: they hold the true one as often as
+        asked for.
+
+        Split conformal prediction with the labels that judged: it assumes that those are a random
+        sample of the nodes asked about. A set may be empty.
+
+        Args:
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
+            coverage: how often a set is to hold the true class, in (0, 1).
+
+        Returns:
+            Bool, shape (N, n_classes).
+        """
+        self._check_context()
+        held, classes = self._held
+        if not len(classes):
+            raise ConfigError(
+                "no label of this graph says how sure predictions are",
+                fix="Call feedback(nodes, labels) with ten labels or more first.",
+            )
+        allowed = allowed_margin(held, classes, coverage)
+        graph = node_graph(self._same_graph(data))
+        if self.guard_.kept and self._rounds:
+            scores = self._decided().scores
+        else:
+            frozen, found = self._answers(graph, model_kwargs)
+            scores = frozen.as_logits(found).numpy()
+        return torch.from_numpy(margins_behind(scores) <= allowed)
+
+    @one_at_a_time
     def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
         """Prove a controller per class around the anchors in use; predictions stay what they are.
 
@@ -719,8 +746,8 @@ class Reconstructor(Fitted):
         keep.
 
         It is all that `update` needs: 4·N·(d + C + 1) bytes for N nodes, d features and C classes,
-        at most 4·N·C more for a large graph, 50·C for each of its labels that judge. A save that is
-        killed leaves what was in the folder before. `notes` are kept in the same breath; `load`
+        at most 4·N·C more for a large graph, 100·C for each of its labels that judge. A save that
+        is killed leaves what was in the folder before. `notes` are kept in the same breath; `load`
         gives them back as `notes_`.
 
         Args:

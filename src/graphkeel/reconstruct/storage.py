@@ -138,15 +138,7 @@ def _resumable_parts(resumable: Resumable | None) -> Contents:
     """Tensors and JSON values of what a decision is taken up from."""
     if resumable is None:
         return {}, {}
-    judged = resumable.judged
-    parts = {
-        "before": resumable.before,
-        "evidence": judged.evidence.astype(np.float32),
-        "classes": judged.classes,
-        "prior": judged.prior,
-        "products": judged.products,
-        "parts": judged.parts,
-    }
+    parts = {"before": resumable.before, **vars(resumable.judged)}
     tensors = {name: torch.from_numpy(part) for name, part in parts.items()}
     return tensors, {"names": resumable.names, "chosen": resumable.chosen}
 
@@ -156,9 +148,8 @@ def _resumable(tensors: dict[str, Tensor], facts: dict[str, Any]) -> Resumable |
     if not tensors:
         return None
     parts = {name: part.numpy() for name, part in tensors.items()}
-    before, evidence = parts.pop("before"), parts.pop("evidence").astype(np.float64)
-    judged = Judged(evidence=evidence, **parts)
-    return Resumable(before, tuple(facts["names"]), judged, int(facts["chosen"]))
+    before = parts.pop("before")
+    return Resumable(before, tuple(facts["names"]), Judged(**parts), int(facts["chosen"]))
 
 
 def _named(tensors: dict[str, Tensor], start: str) -> dict[str, Tensor]:
