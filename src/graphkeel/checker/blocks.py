@@ -7,8 +7,8 @@ row is a function g, or several, over them, that must satisfy g(y) ≤ 0 (strict
     g(y) = final·x + constant,  x being y and the units, the ReLUs and squares that g depends on.
 
 Units are numbered stage by stage, each in as late a stage as it can be, the blocks of a stage in
-their order; a block that is neither ReLU nor square is multiplied out. So V(F(y)) − ρ·V(y) is one network, and a
-linear relaxation of it sees what its two parts have in common.
+their order; a block that is neither ReLU nor square is multiplied out. So V(F(y)) − ρ·V(y) is one
+network, and a linear relaxation of it sees what its two parts have in common.
 """
 
 from collections.abc import Sequence

@@ -5,9 +5,9 @@ Each ReLU is put between two lines, chosen from the bounds l ≤ z ≤ u of its 
     l ≥ 0: z and z.   u ≤ 0: 0 and 0.   else: α·z ≤ relu(z) ≤ s·(z − l), 0 ≤ α ≤ 1, s ≥ u/(u − l).
 
 A square is put between its chord and a tangent, z² ≥ a·z − a²/4 for any a, here near
-2·(l + α·(u − l)). Substituted backwards from the last stage to y the lines give a linear form above g, whose maximum over
-the box is plain arithmetic. Slopes are *choices*, sound whatever they are, and are multiples of
-2^-60; all that is claimed of them is computed without rounding.
+2·(l + α·(u − l)). Substituted backwards from the last stage to y the lines give a linear form above
+g, whose maximum over the box is plain arithmetic. Slopes are *choices*, sound whatever they are,
+and are multiples of 2^-60; all that is claimed of them is computed without rounding.
 
 A unit whose input has one sign on a box is 0 or z there, and on every part of that box: it is
 multiplied out of the forms of later units (`View`), once for all leaves below. What is left to be

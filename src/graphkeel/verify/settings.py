@@ -124,7 +124,7 @@ class PropertySettings:
 class SquareSettings:
     """The choice of squares for quadratic outputs."""
 
-    samples: int = 20_000  # random inputs
+    samples: int = 8_000  # random inputs
     nearest: int = 100  # of these, those nearest to a violation, which the choice is made for
     width: float = 0.05  # of the boxes that it is made for, as a share of the root's half
     ridge: float = 1e-3  # added to the moments, as a share of them

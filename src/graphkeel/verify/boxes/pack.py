@@ -136,7 +136,7 @@ class _Store:
 
 
 def _needs(network: BlockNetwork, row: int) -> NDArray[np.bool_]:
-    """Which values one output depends on: unit by unit, but a block of units is bounded as a whole."""
+    """Which values one output depends on: unit by unit, but a block of units as a whole."""
     values = len(network.blocks) + 1
     used = [np.zeros(network.width(number), np.bool_) for number in range(values)]
     used[-1][row] = True

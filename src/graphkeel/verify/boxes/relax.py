@@ -1,10 +1,11 @@
 """Rigorous linear bounds of blocks over a box by backward substitution, in float64 (numba).
 
 The lines around a unit are those of docs/formats.md: a chord above; below a ReLU a line through the
-origin, below a square a tangent, whose *slope* is a place in the interval of its input. Nothing relies on directed rounding; `pack.py` explains the error terms. Loops run over a
-block's units innermost, because those are contiguous and become vector instructions: where indices
-are unsigned, since numba tests every signed one for being negative, which halves the speed of it
-all. `lo` and `hi`, shape (n,), are the ends of a box."""
+origin, below a square a tangent, whose *slope* is a place in the interval of its input. Nothing
+relies on directed rounding; `pack.py` explains the error terms. Loops run over a block's units
+innermost, because those are contiguous and become vector instructions: where indices are unsigned,
+since numba tests every signed one for being negative, which halves the speed of it all. `lo` and
+`hi`, shape (n,), are the ends of a box."""
 
 from __future__ import annotations
 

@@ -115,8 +115,11 @@ def _opset(onnx: Any, model: Any, oldest: int = 7) -> int:
 def _check_operator(onnx: Any, node: Any, opset: int) -> None:
     if node.op_type not in OPERATORS or node.domain not in _OUR_DOMAIN or node.overload:
         shown = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        name = next(iter(node.output), node.name)
         raise ProblemError(
-            "an operator is not supported", got=shown, fix=f"Known: {', '.join(OPERATORS)}."
+            f"node {name!r}: its operator is not supported",
+            got=shown,
+            fix=f"Known: {', '.join(OPERATORS)}.",
         )
     version = _version(onnx, node, opset)
     versions, attributes = OPERATORS[node.op_type]

@@ -12,7 +12,6 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +81,11 @@ class _Reader:
             self._keep(tensor.name, self._array(tensor))
         self._read_input()
         for node in self.nodes:
-            self._read_node(node)
+            try:
+                self._read_node(node)
+            except ProblemError as error:
+                what = f"node {node.output!r} ({node.operator}): {error.what}"
+                raise ProblemError(what, got=error.got, fix=error.fix) from None
         if len(self.graph.output) != 1:
             raise ProblemError("a network must have one output", got=len(self.graph.output))
         output = self._tensor(self.graph.output[0].name)
@@ -330,7 +333,7 @@ class _Reader:
             return self._value(self._block(a, square=True), a.shape)
         parts = [self._added(a, b, sign) for sign in (1.0, -1.0)]
         squares = [self._value(self._block(part, square=True), part.shape) for part in parts]
-        whole = self._added(*squares, -1.0)
+        whole = self._added(squares[0], squares[1], -1.0)
         return self._scaled(whole, np.full(whole.offset.shape, 0.25))
 
     def _op_pow(self, node: Node) -> _Tensor:
@@ -587,7 +590,7 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "Mul": operator.mul,
     "MatMul": operator.matmul,
     "Neg": operator.neg,
-    "Relu": lambda values: np.maximum(values, Fraction(0)),
+    "Relu": lambda values: values * (values > 0),
 }
 _SUMS = ("Add", "Sub", "Mul", "MatMul")
 

@@ -22,7 +22,7 @@ class CaseAttack(Attack):
         # the floats inside the box: its ends rounded inward
         lower = np.array([-rounded_down(-low) for low, _ in case.ends])
         upper = np.array([rounded_down(high) for _, high in case.ends])
-        self.rewritten = rewritten(case.joined(network), case.lower, case.upper)
+        self.rewritten = rewritten(case, network)
         super().__init__(self.rewritten.network, lower, upper, CASE_ATTACK)
         self.case = case
         self.whole = network  # without the inequalities

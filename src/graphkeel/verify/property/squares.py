@@ -12,10 +12,11 @@ itself (docs/formats.md, 7)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,9 @@ from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import Block, BlockNetwork, pruned
 from graphkeel.verify.rational import rational, rationals, rounded_down
 from graphkeel.verify.settings import SQUARES
+
+if TYPE_CHECKING:
+    from graphkeel.verify.property.question import Case
 
 Exact = NDArray[Any]  # of rationals
 
@@ -38,26 +42,28 @@ class Rewritten:
     outputs: Array | None = None  # (outputs, inputs + units + count + 1)
 
 
-def rewritten(network: BlockNetwork, lower: Array, upper: Array) -> Rewritten:
-    """A network whose outputs alone read some squares, with others in their place.
+def rewritten(case: Case, network: BlockNetwork) -> Rewritten:
+    """The network whose outputs are a case's inequalities, with other squares in place of those
+    that no unit depends on."""
+    places = _places(network)
+    if places is None:
+        return Rewritten(case.joined(network))
+    wanted = [places.inequality(*row) for row in zip(case.weight, case.constant, strict=True)]
+    squares, outputs, made = _decomposed(wanted, *_moments(case, network, places))
+    if not len(squares):
+        return Rewritten(case.joined(network))
+    reach = places.reach(case.lower, case.upper)
+    error = [_largest(a - b, reach) for a, b in zip(wanted, made, strict=True)]
+    return Rewritten(places.rebuilt(squares, outputs, error), squares, outputs)
 
-    Args:
-        lower, upper: the box, shape (n,).
-    """
+
+@lru_cache(maxsize=1)
+def _places(network: BlockNetwork) -> _Places | None:
+    """The places of a network that has squares which no unit depends on."""
     needed = pruned(network.inputs, list(network.blocks), len(network.blocks))
     loose = _loose(needed)
     total = needed.inputs + sum(needed.width(number) for number in needed.unit_blocks)
-    if not loose or total > SQUARES.most_places:
-        return Rewritten(network)
-    places = _Places(needed, loose)
-    wanted = [places.polynomial(row) for row in places.maps[len(needed.blocks)]]
-    squares, outputs = _decomposed(wanted, *_moments(needed, places, lower, upper))
-    if not len(squares):
-        return Rewritten(network)
-    reach = places.reach(lower, upper)
-    made = [_polynomial(row, squares) for row in outputs]
-    error = [_largest(a - b, reach) for a, b in zip(wanted, made, strict=True)]
-    return Rewritten(places.rebuilt(squares, outputs, error), squares, outputs)
+    return _Places(needed, loose) if loose and total <= SQUARES.most_places else None
 
 
 def _loose(network: BlockNetwork) -> list[int]:
@@ -89,7 +95,7 @@ class _Places:
         self.maps: dict[int, Exact] = {}  # of a value before its ReLU or square
         ones: dict[int, Exact] = {0: self._unit_rows(0, network.inputs, end)}
         for number, block in enumerate(network.blocks, 1):
-            rows = np.full((block.width, end), Fraction(0), dtype=object)
+            rows = np.full((block.width, end), 0, dtype=object)
             rows[:, self.size] = rationals(block.bias)
             for source, weight in block.terms:
                 rows += _product(weight, ones[source])
@@ -97,18 +103,33 @@ class _Places:
             if number in self.first or number in squares:
                 at = self.first.get(number, squares.get(number, 0))
                 ones[number] = self._unit_rows(at, block.width, end)
-        loose_rows = [row[: self.size + 1] for k in loose for row in self.maps[k]]
-        self.loose: Exact = np.array(loose_rows, dtype=object)
+        forms: Exact = np.array([row[: self.size + 1] for k in loose for row in self.maps[k]])
+        self.outputs = [
+            _symmetric(row[: self.size + 1], row[self.size + 1 :], forms)
+            for row in self.maps[len(network.blocks)]
+        ]
+        self.blocks = [self._block(self.maps[k][:, : self.size + 1], k) for k in self.kept]
 
     @staticmethod
     def _unit_rows(first: int, width: int, end: int) -> Exact:
-        rows = np.full((width, end), Fraction(0), dtype=object)
+        rows = np.full((width, end), 0, dtype=object)
         rows[np.arange(width), first + np.arange(width)] = Fraction(1)
         return rows
 
-    def polynomial(self, row: Exact) -> Exact:
-        """The symmetric matrix of a form over the places, 1 and the loose squares."""
-        return _symmetric(row[: self.size + 1], row[self.size + 1 :], self.loose)
+    def inequality(self, weight: Array, constant: float) -> Exact:
+        """The matrix of the polynomial weight·(x, N(x)) + constant."""
+        linear = np.full(self.size + 1, 0, dtype=object)
+        linear[: self.network.inputs] = rationals(weight[: self.network.inputs])
+        linear[-1] = rational(constant)
+        matrix = _symmetric(linear, linear[:0], self.outputs[0][:0])
+        for factor, own in zip(weight[self.network.inputs :], self.outputs, strict=True):
+            matrix = matrix + rational(factor) * own if factor else matrix
+        return matrix
+
+    def values(self, points: Array) -> Array:
+        """The places at some inputs, shape (count, places)."""
+        values = self.network.forward(points)
+        return np.hstack([values[number] for number in (0, *self.kept)])
 
     def reach(self, lower: Array, upper: Array) -> list[Fraction]:
         """A bound on the absolute value of every place on a box."""
@@ -124,25 +145,23 @@ class _Places:
 
     def rebuilt(self, squares: Array, outputs: Array, error: list[Fraction]) -> BlockNetwork:
         """The network with these squares and outputs, all between units multiplied out."""
-        blocks = []
-        for number in self.kept:
-            block = self.network.blocks[number - 1]
-            exact = self.maps[number][:, : self.size + 1]
-            blocks.append(self._block(exact, block.relu, block.square))
+        blocks = [*self.blocks]
         weights = outputs[:, self.size : -1]
         terms = []
         # one block for the squares that one output reads: it may need few of the units
         for first, end in pairwise([*np.flatnonzero(_differ(weights)), len(squares)]):
-            blocks.append(self._block(_exact(squares[first:end]), False, True))
+            blocks.append(replace(self._block(_exact(squares[first:end])), square=True))
             terms.append((len(blocks), weights[:, first:end]))
-        last = self._block(_exact(np.delete(outputs, np.s_[self.size : -1], axis=1)), False, False)
+        last = self._block(_exact(np.delete(outputs, np.s_[self.size : -1], axis=1)))
         terms = [*last.terms, *terms]
         above = np.array([-rounded_down(-value) for value in error])
         blocks.append(Block(tuple(terms), last.bias, relu=False, bias_error=above))
         return BlockNetwork(self.network.inputs, tuple(blocks))
 
-    def _block(self, exact: Exact, relu: bool, square: bool) -> Block:
-        """A block over the places, the rounding of its numbers in its errors."""
+    def _block(self, exact: Exact, like: int | None = None) -> Block:
+        """A block over the places, with the ReLU or square of another, the rounding of its numbers
+        in its errors."""
+        other = None if like is None else self.network.blocks[like - 1]
         near = exact.astype(np.float64)
         away = np.abs(exact - _exact(near))
         error = np.vectorize(lambda value: -rounded_down(-value), otypes=[float])(away)
@@ -152,8 +171,8 @@ class _Places:
             if near[part].any() or error[part].any():
                 terms.append((k, near[part]))
                 errors.append(error[part] if error[part].any() else None)
-        last = self.size
-        return Block(tuple(terms), near[:, last], relu, tuple(errors), error[:, last], square)
+        made = Block(tuple(terms), near[:, -1], False, tuple(errors), error[:, -1])
+        return made if other is None else replace(made, relu=other.relu, square=other.square)
 
 
 def _differ(weights: Array) -> NDArray[np.bool_]:
@@ -163,12 +182,14 @@ def _differ(weights: Array) -> NDArray[np.bool_]:
 
 
 def _exact(numbers: Array) -> Exact:
-    return np.array([rationals(row) for row in numbers], dtype=object).reshape(numbers.shape)
+    """Floats as rationals; zeros as integers, which are faster."""
+    rows = [[rational(value) if value else 0 for value in row] for row in numbers]
+    return np.array(rows, dtype=object).reshape(numbers.shape)
 
 
 def _product(weight: Array, rows: Exact) -> Exact:
     """weight @ rows, of which most entries are 0."""
-    total = np.full((len(weight), rows.shape[1]), Fraction(0), dtype=object)
+    total = np.full((len(weight), rows.shape[1]), 0, dtype=object)
     used = [np.flatnonzero(row) for row in rows]
     for i, j in zip(*np.nonzero(weight), strict=True):
         total[i, used[j]] += rational(weight[i, j]) * rows[j, used[j]]
@@ -178,7 +199,7 @@ def _product(weight: Array, rows: Exact) -> Exact:
 def _symmetric(linear: Exact, weights: Exact, forms: Exact) -> Exact:
     """The matrix of a linear form, the last coefficient that of 1, and Σ weights·forms²."""
     half = linear * Fraction(1, 2)
-    matrix: Exact = np.full((len(linear), len(linear)), Fraction(0), dtype=object)
+    matrix: Exact = np.full((len(linear), len(linear)), 0, dtype=object)
     matrix[-1] += half
     matrix[:, -1] += half
     for weight, form in zip(weights, forms, strict=True):
@@ -205,17 +226,17 @@ def _largest(matrix: Exact, reach: list[Fraction]) -> Fraction:
     return sum(rows, Fraction(0))
 
 
-def _moments(
-    network: BlockNetwork, places: _Places, lower: Array, upper: Array
-) -> tuple[Array, Array]:
+def _moments(case: Case, network: BlockNetwork, places: _Places) -> tuple[Array, Array]:
     """The mean of the places, and the second moment of how they vary within a small box, where the
     outputs are nearest to being ≥ 0 all of them."""
     rng = np.random.default_rng(0)
+    lower, upper = case.lower, case.upper
     points = rng.uniform(lower, upper, (SQUARES.samples, len(lower)))
-    margins = network.outputs_at(points).min(axis=1)
+    joined = np.hstack([points, network.outputs_at(points)])
+    margins = (joined @ case.weight.T + case.constant).min(axis=1, initial=np.inf)
     points = points[np.argsort(-margins)[: SQUARES.nearest]]
     moved = points + rng.uniform(-1.0, 1.0, points.shape) * (SQUARES.width * (upper - lower))
-    here, there = (_values(network, places, one) for one in (points, moved))
+    here, there = (places.values(one) for one in (points, moved))
     step = there - here
     moment = step.T @ step / len(step)
     size = np.diag(moment)
@@ -223,13 +244,10 @@ def _moments(
     return here.mean(axis=0), moment + np.diag(ridge)
 
 
-def _values(network: BlockNetwork, places: _Places, points: Array) -> Array:
-    values = network.forward(points)
-    return np.hstack([values[number] for number in (0, *places.kept)])
-
-
-def _decomposed(wanted: list[Exact], centre: Array, moment: Array) -> tuple[Array, Array]:
-    """Squares, and every output over the places, the squares and 1."""
+def _decomposed(
+    wanted: list[Exact], centre: Array, moment: Array
+) -> tuple[Array, Array, list[Exact]]:
+    """Squares, every output over the places, the squares and 1, and its polynomial."""
     size = len(centre)
     forms: list[Array] = []
     weights: list[tuple[int, Array]] = []  # of every output: where its squares begin, their signs
@@ -246,12 +264,16 @@ def _decomposed(wanted: list[Exact], centre: Array, moment: Array) -> tuple[Arra
         forms += list(np.hstack([lines, -(lines @ centre)[:, None]]))
     squares = np.array(forms).reshape(len(forms), size + 1)
     outputs = np.zeros((len(wanted), size + len(forms) + 1))
+    made = []
     for row, matrix, (first, signs) in zip(outputs, wanted, weights, strict=True):
         row[size + first : size + first + len(signs)] = signs
-        rest = matrix - _polynomial(row, squares)
+        quadratic = _polynomial(row, squares)
+        rest = matrix - quadratic
         row[:size] = (rest[:size, size] * 2).astype(np.float64)
         row[-1] = float(rest[size, size])
-    return squares, outputs
+        straight = _exact(np.append(row[:size], row[-1])[None])[0]
+        made.append(quadratic + _symmetric(straight, straight[:0], quadratic[:0]))
+    return squares, outputs, made
 
 
 def _squares_of(quadratic: Array, moment: Array) -> tuple[Array, Array]:
