@@ -93,36 +93,36 @@ bench-size: setup
 
 # Every table and figure of the docs, from one store: what is finished there is not computed again. The
 # frozen GCN's table, which takes an hour on two cores by itself, is `make tables-gcn`.
-# `make tables-plan` says what is missing and how many hours it will take, as far as it was measured;
-# `make tables FLAGS=--any-code` also takes what earlier code has computed. paper/docs/reproducing.md says
-# what was shortened so that all of it takes four hours on two cores.
+# `make tables-plan` says what is missing and how many hours it will take, by the stored runs;
+# `make tables-plan STORE=empty` says it of all. `make tables FLAGS=--any-code` also takes what earlier
+# code has computed. paper/docs/reproducing.md says what was shortened.
 STORE    := runs/tables
 FLAGS    :=
 TABLE     = $(BIN)/keel-paper table --row-budget 120 --out $(STORE) $(FLAGS)
 # What of `auto` does not need the trained model; rows of the label budgets, and of the nodes and
 # graphs that no choice was made on.
 CONTROLS := no-model,random-weights,posterior-alone
-BUDGETS  := auto,auto-tuned,$(CONTROLS),t3a,cs,smooth,lame,lp,rivals+avg,retrain,gcn-words,appnp-words
-EXAMINED := sgc-tuned,auto,auto-tuned,$(CONTROLS),t3a,cs,smooth,lame,lp,rivals+avg,retrain
+RIVALS   := t3a,cs,smooth,lame,lp,rivals+avg,retrain,t3a+self,cs+self,smooth+self,lp+self,retrain+self
+BUDGETS  := auto,auto-tuned,$(CONTROLS),$(RIVALS),gcn-words,appnp-words
+COMPUTED  =
+PLANNED   = --plan --from benchmarks/results/$(1).json
 define TABLE_COMMANDS
-	$(TABLE) 1 $(1)
-	$(TABLE) 3 $(1)
-	$(TABLE) reach $(1)
-	$(TABLE) 1 --labels train+half-val --only $(BUDGETS) $(1)
-	$(TABLE) 1 --labels train+val --only $(BUDGETS) $(1)
-	$(TABLE) examination --only $(EXAMINED) $(1)
-	$(TABLE) ingraph --model sgc --only auto,$(CONTROLS),retrain $(1)
-	$(TABLE) adapt --pairs citations --seed 2 $(1)
-	$(TABLE) adapt --pairs twitch --seed 17 $(1)
+	$(TABLE) 1 $(call $(1),table-1)
+	$(TABLE) 3 $(call $(1),table-3)
+	$(TABLE) reach $(call $(1),table-reach)
+	$(TABLE) 1 --labels train+half-val --only $(BUDGETS) $(call $(1),table-1-half-val)
+	$(TABLE) 1 --labels train+val --only $(BUDGETS) $(call $(1),table-1-val)
+	$(TABLE) examination --only sgc-tuned,$(BUDGETS) $(call $(1),table-examination)
+	$(TABLE) ingraph --model sgc --only auto,$(CONTROLS),retrain $(call $(1),table-ingraph-sgc)
+	$(TABLE) adapt --pairs citations --seed 2 $(call $(1),table-adapt-citations)
+	$(TABLE) adapt --pairs twitch --seed 17 $(call $(1),table-adapt-twitch)
 endef
 
 tables: setup
-	$(call TABLE_COMMANDS,)
-	cp $(STORE)/table-*.txt $(STORE)/table-*.json benchmarks/results/
+	$(call TABLE_COMMANDS,COMPUTED)
+	$(foreach number,3 4 5,$(BIN)/keel-paper figure $(number) --dataset cora --out $(STORE) &&) true
+	cp $(STORE)/table-*.txt $(STORE)/table-*.json $(STORE)/figure-*.json benchmarks/results/
 	$(BIN)/python benchmarks/figures_in_docs.py --write
-	$(BIN)/keel-paper figure 3 --dataset cora --out $(STORE)
-	$(BIN)/keel-paper figure 4 --dataset cora --out $(STORE)
-	$(BIN)/keel-paper figure 5 --dataset cora --out $(STORE)
 
 tables-gcn: setup
 	$(TABLE) ingraph --model gcn --only auto,$(CONTROLS),gcn-words --seeds 5 --row-budget 600
@@ -136,7 +136,7 @@ tables-citations: setup
 	$(BIN)/python benchmarks/figures_in_docs.py --write
 
 tables-plan: setup
-	$(call TABLE_COMMANDS,--plan)
+	$(call TABLE_COMMANDS,PLANNED)
 
 clean:
 	rm -rf $(VENV) build dist .coverage .pytest_cache .mypy_cache .ruff_cache

@@ -6,7 +6,8 @@ equality with one machine, and what larger graphs would take.
     python benchmarks/bench_cluster.py equal kills
 
 `large` writes a graph of 6 GB, features by blocks, and fits it on four workers of 1 GB; the folder
-must have room for 25 GB. Seconds are wall-clock seconds of the whole fit."""
+must have room for 15 GB. In a network namespace of its own (`unshare -n sh -c "ip link set lo up;
+python …"`) the loopback device carries this cluster's messages alone."""
 
 from __future__ import annotations
 
@@ -142,23 +143,14 @@ def peak(dask_worker: Any = None) -> float:
     return int(text.split("VmHWM:")[1].split()[0]) / 2**20
 
 
-class Network:
-    """Bytes that workers and scheduler have sent and received, as Dask counts them."""
-
-    def __init__(self, client: Any) -> None:
-        self.client = client
-
-    def sums(self) -> dict[str, float]:
-        between = self.client.run(_transferred)
-        return {
-            "between workers": float(sum(between.values())),
-        }
+def spent(dask_worker: Any = None) -> float:
+    """Processor seconds of this process."""
+    return time.process_time()
 
 
-def _transferred(dask_worker: Any) -> float:
-    """What this worker has fetched from others and sent to others, in bytes."""
-    log = [*dask_worker.transfer_incoming_log, *dask_worker.transfer_outgoing_log]
-    return float(sum(one["total"] for one in log)) / 2
+def transferred(dask_worker: Any) -> int:
+    """Bytes that this worker has sent to other workers, by Dask's counter."""
+    return int(dask_worker.transfer_outgoing_bytes_total)
 
 
 def large(folder: Path, n_nodes: int, n_features: int, workers: int, limit: str) -> None:
@@ -170,20 +162,22 @@ def large(folder: Path, n_nodes: int, n_features: int, workers: int, limit: str)
          f" (written in {time.monotonic() - start:.0f} s)")  # fmt: skip
     model = trained(n_features)
     with local_cluster(workers, memory_limit=limit) as cluster, cluster.get_client() as client:
-        before = client.run(peak)
-        sampler = Sampler(client, out)
-        with sampler:
+        before, used, own = client.run(peak), client.run(spent), spent()
+        with Sampler(out) as sampler:
             found = fit_shards(graph, model, out, scheduler=cluster.scheduler_address)
-        peaks = client.run(peak)
-        moved = Network(client).sums()
+        own = spent() - own
+        peaks, moved = client.run(peak), sum(client.run(transferred).values())
         restarted = set(peaks) != set(before)
+        used = {name: now - used.get(name, 0.0) for name, now in client.run(spent).items()}
     told(f"fit on {workers} workers of {limit}: {found.seconds:.0f} s, {found.tasks} tasks on"
          f" {found.parts} parts; {found.guard.reason}")  # fmt: skip
+    told(f"processor seconds: workers {', '.join(f'{u:.0f}' for u in used.values())}, in all"
+         f" {sum(used.values()):.0f}; client and scheduler {own:.0f}")  # fmt: skip
     told(f"peak memory a worker: {', '.join(f'{p:.2f}' for p in sorted(peaks.values()))} GB"
          f" (before any task {max(before.values()):.2f}); client {peak():.2f} GB;"
          f" workers restarted: {'yes' if restarted else 'no'}")  # fmt: skip
-    told(f"network: {moved['between workers'] / 1e6:.2f} MB between workers (transfer logs);"
-         f" scheduler and workers {sampler.network / 1e6:.0f} MB (host's loopback, all processes);"
+    told(f"network: {moved / 1e6:.2f} MB between workers (Dask's counter); all that crossed the"
+         f" loopback device {sampler.network / 1e6:.0f} MB;"
          f" scratch at most {sampler.disk / 1e9:.2f} GB")  # fmt: skip
     y = read(graph, "y")
     free = ~read(graph, "val_mask")
@@ -195,7 +189,7 @@ def large(folder: Path, n_nodes: int, n_features: int, workers: int, limit: str)
 class Sampler:
     """The size of the scratch folder, and bytes over loopback, while a fit runs."""
 
-    def __init__(self, client: Any, out: Path) -> None:
+    def __init__(self, out: Path) -> None:
         self.out = out
         self.disk = 0
         self.network = 0
@@ -288,8 +282,8 @@ def main() -> None:
     )
     parser.add_argument("kind", nargs="*", choices=["large", "equal", "kills", []], default=[])
     parser.add_argument("--folder", type=Path, default=None, help="where graphs are written")
-    parser.add_argument("--nodes", type=int, default=1_000_000, help="of the large graph")
-    parser.add_argument("--features", type=int, default=1_500, help="of the large graph")
+    parser.add_argument("--nodes", type=int, default=250_000, help="of the large graph")
+    parser.add_argument("--features", type=int, default=6_000, help="of the large graph")
     args = parser.parse_args()
     torch.set_num_threads(1)
     commit = subprocess.run(

@@ -1,6 +1,6 @@
 """What a fit and the week after it cost on large graphs, for several models.
 
-    python benchmarks/bench_size.py [models|million|growth|week] [--scale 1.0]
+    python benchmarks/bench_size.py [models|million|growth|week|again] [--only MODEL] [--scale 1.0]
 
 Stochastic block graphs with 100 features. The model was trained on a past graph of 20,000 nodes
 with the same classes; since then every feature has moved by a constant of its own. 500 labels of
@@ -10,15 +10,18 @@ the graph as it is now are known, and the model has seen none of them.
 - `million`: SGC and GraphSAGE on 10⁶ nodes, 10⁷ edges, 5 classes;
 - `growth`: SGC on 10⁴, 10⁵ and 10⁶ nodes, 5 classes: the slope of log(seconds) over log(nodes);
 - `week`: save, load in a new process, update with 5 % new nodes, suggest, feedback of 20 labels,
-  predict and report, for GraphSAGE on the graph of `models`.
+  predict and report, for GraphSAGE on the graph of `models`;
+- `again`: the same on 20,000 nodes, taken up from the last round as on large graphs, beside an
+  update by all rounds with the same weights, and beside feedback that chooses all anew.
 
-`--scale` multiplies the nodes. Each case has a process of its own, on one thread. Seconds are those
-of the processor; memory is the peak of resident memory while a step ran, graph, model and Python
-included."""
+`--scale` multiplies the nodes, `--only` leaves out other models. Each case has a process of its
+own, on one thread. Seconds are those of the processor; memory is the peak of resident memory while
+a step ran, graph, model and Python included."""
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import subprocess
@@ -26,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +43,7 @@ DRAWN: dict[str, Any] = {"n_features": FEATURES, "homophily": 0.6, "signal": 1.0
 PAST, EPOCHS = 20_000, 60  # nodes that a model was trained on, and for how long
 DRIFT = 0.15  # standard deviation of what every feature has moved by, in those of its noise
 MODEL = "model.safetensors"
+KINDS = ("decided", "answered")
 
 Row = dict[str, Any]
 
@@ -160,6 +165,48 @@ def week_case(case: Row) -> Row:
     return found
 
 
+def again_case(case: Row) -> Row:
+    """Update and feedback as large graphs have them, beside those made from nothing."""
+    import torch
+
+    from graphkeel.reconstruct.reconstructor import Reconstructor
+
+    torch.set_num_threads(1)
+    whole_rule = Reconstructor._rule
+
+    def rule(rec: Reconstructor) -> Any:
+        chosen = whole_rule(rec)
+        return replace(chosen, decide=replace(chosen.decide, large=0))
+
+    Reconstructor._rule = rule  # type: ignore[method-assign]
+    data, later = graph_of(case, 1 / (1 + NEW)), graph_of(case)
+    rec, fit = metered(lambda: Reconstructor(train(case, data)).fit(data))
+    whole = copy.deepcopy(rec)
+    _, update = metered(lambda: rec.update(later))
+    whole._resumable = None
+    _, from_nothing = metered(lambda: whole.update(later))
+    found: Row = {"fit": fit, "update": [update, from_nothing, alike(rec, whole, later)]}
+    nodes = rec.suggest(FED_BACK)
+    _, feedback = metered(lambda: rec.feedback(nodes, later.y[nodes]))
+    whole._resumable = None
+    _, from_nothing = metered(lambda: whole.feedback(nodes, later.y[nodes]))
+    found["feedback"] = [feedback, from_nothing, alike(rec, whole, later)]
+    return found
+
+
+def alike(one: Any, other: Any, data: Any) -> Row:
+    """How far two reconstructions of a graph agree, and how right each is."""
+    free = ~data.val_mask
+    decided = [rec.posterior_.argmax(dim=1) for rec in (one, other)]
+    answers = [rec.predict(data) for rec in (one, other)]
+    return {
+        "decided alike": 100 * float((decided[0] == decided[1]).float().mean()),
+        "mean difference": float((one.posterior_ - other.posterior_).abs().mean()),
+        "decided": [100 * float((d == data.y)[free].float().mean()) for d in decided],
+        "answered": [100 * float((a == data.y)[free].float().mean()) for a in answers],
+    }
+
+
 # ---- all cases
 
 
@@ -184,17 +231,17 @@ def told(row: Row) -> Row:
     return row
 
 
-def models(scale: float) -> None:
-    for name in ("sage", "gcn", "gat"):
+def models(scale: float, only: str | None) -> None:
+    for name in [only] if only else ("sage", "gcn", "gat"):
         told(run({"model": name, "nodes": int(300_000 * scale), "classes": 40}))
 
 
-def million(scale: float) -> None:
-    for name in ("sgc", "sage"):
+def million(scale: float, only: str | None) -> None:
+    for name in [only] if only else ("sgc", "sage"):
         told(run({"model": name, "nodes": int(1_000_000 * scale), "classes": 5}))
 
 
-def growth(scale: float) -> None:
+def growth(scale: float, _: str | None) -> None:
     sizes = [int(10**power * scale) for power in (4, 5, 6)]
     rows = [told(run({"model": "sgc", "nodes": n, "classes": 5})) for n in sizes]
     seconds = [row["fit"]["seconds"] for row in rows]
@@ -203,7 +250,21 @@ def growth(scale: float) -> None:
         print(f"growth exponent, {name} sizes: {slope:.2f}", flush=True)
 
 
-def week(scale: float) -> None:
+def again(scale: float, _: str | None) -> None:
+    found = run({"model": "sage", "nodes": int(20_000 * scale), "classes": 40}, "again")
+    print(f"again, sage, {int(20_000 * scale):,} nodes: fit {found['fit']['seconds']:.1f} s")
+    for name in ("update", "feedback"):
+        resumed, whole, same = found[name]
+        decided, answered = (" / ".join(f"{part:.2f}" for part in same[k]) for k in KINDS)
+        print(
+            f"  {name}: {resumed['seconds']:.2f} s, from nothing {whole['seconds']:.2f} s; decided"
+            f" alike {same['decided alike']:.2f} %, mean difference of probabilities"
+            f" {same['mean difference']:.1e}; right as decided {decided}, as answered {answered}",
+            flush=True,
+        )
+
+
+def week(scale: float, _: str | None) -> None:
     with tempfile.TemporaryDirectory(prefix="bench-size-") as folder:
         case = {"model": "sage", "nodes": int(300_000 * scale), "classes": 40, "folder": folder}
         row = told(run(case))
@@ -220,17 +281,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    kinds = {"models": models, "million": million, "growth": growth, "week": week}
+    kinds = {
+        "models": models,
+        "million": million,
+        "growth": growth,
+        "week": week,
+        "again": again,
+    }
     parser.add_argument("kind", nargs="*", choices=[*kinds, []], default=[])
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the nodes")
+    parser.add_argument("--only", help="one model of `models` and `million`")
     parser.add_argument("--case", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.case:
         kind, case = args.case
-        print(json.dumps({"fit": fit_case, "week": week_case}[kind](json.loads(case))))
+        work = {"fit": fit_case, "week": week_case, "again": again_case}[kind]
+        print(json.dumps(work(json.loads(case))))
         return
     for kind in args.kind or kinds:
-        kinds[kind](args.scale)
+        kinds[kind](args.scale, args.only)
 
 
 if __name__ == "__main__":

@@ -143,6 +143,12 @@ def _bold(line: list[str]) -> list[str]:
 
 def readme() -> str:
     """The table of README.md."""
+    half = "table-1-half-val"
+    same = {
+        "cs": "Correct & Smooth",
+        "retrain": "the same SGC, trained",
+        "appnp-words": "APPNP on all words, trained",
+    }.items()
     return table(
         [
             ["", *_titles()],
@@ -155,9 +161,8 @@ def readme() -> str:
             _bold(_line("graphkeel", "table-1", "auto")),
             _line("graphkeel, no model: its answers are left out", "table-1", "no-model"),
             _line("graphkeel, random weights in the model", "table-1", "random-weights"),
-            _bold(
-                _line("graphkeel, half the validation labels fed back", "table-1-half-val", "auto")
-            ),
+            *(_line(f"{label}, half the validation labels, too", half, row) for row, label in same),
+            _bold(_line("graphkeel, half the validation labels fed back", half, "auto")),
         ]
     )
 
@@ -182,8 +187,13 @@ OTHER_ROWS = {
     "lame": "LAME",
     "lp": "label propagation",
     "gtrans": "GTrans",
+    "t3a+self": "T3A, a round of self-training",
+    "cs+self": "Correct & Smooth, a round of self-training",
+    "smooth+self": "smoothing, a round of self-training",
+    "lp+self": "label propagation, a round of self-training",
     "rivals+avg": "T3A, C&S, smoothing, LAME, LP in one pool, our averaging",
     "retrain": "SGC trained on the same labels",
+    "retrain+self": "SGC trained on the same labels, a round of self-training",
     "gcn-words": "GCN on words, trained on the same labels",
     "appnp-words": "APPNP on words, trained on the same labels",
     "srgnn": "SR-GNN (retrains)",
@@ -191,7 +201,8 @@ OTHER_ROWS = {
 CONTROLS = ("no-model", "random-weights", "posterior-alone")
 BUDGET_ROWS = (
     *CONTROLS,
-    *("t3a", "cs", "smooth", "lame", "lp", "rivals+avg", "retrain", "gcn-words", "appnp-words"),
+    *("t3a", "cs", "smooth", "lame", "lp", "t3a+self", "cs+self", "smooth+self", "lp+self"),
+    *("rivals+avg", "retrain", "retrain+self", "gcn-words", "appnp-words"),
 )
 
 
@@ -289,6 +300,40 @@ def _verdict(note: str, reasons: dict[str, str]) -> str:
         return head
     letter = reasons.setdefault(reason, "abcdefghijklmnopqrstuvwxyz"[len(reasons)])
     return f"{head} [{letter}]"
+
+
+def literal() -> str:
+    """What Algorithm 1 came to, by dataset: accuracy, rounds, how near C(h*) is to Y, verdicts."""
+    lines = [["", *_titles()]]
+    for method, label in (("literal", "Algorithm 1 as printed"), ("neural-paper", "the free form")):
+        runs = [run for run in _content("table-1").get("runs", []) if run["row"] == method]
+        proofs = {
+            name: [p for r in runs if r["column"] == name for p in r.get("proofs", [])]
+            for name in DATASETS
+        }
+        if not all(proofs.values()):
+            continue
+        lines.append(_line(f"{label}: accuracy", "table-1", method))
+        lines.append(_line("gain", "table-1", method, gain))
+        rounds = {name: sorted({proof["rounds"] for proof in proofs[name]}) for name in DATASETS}
+        lines.append(["rounds", *(_span(rounds[name]) for name in DATASETS)])
+        missed = [stored("table-1")[method, name]["residual"] for name in DATASETS]
+        lines.append(["largest ‖C(h\\*) − Y‖", *(f"{one:.3g}" for one in missed)])
+        lines.append(["V > 0, ΔV < 0", *(_verdicts(proofs[name]) for name in DATASETS)])
+    return table(lines)
+
+
+def _span(values: list[int]) -> str:
+    return f"{values[0]} to {values[-1]}" if len(values) > 1 else str(values[0])
+
+
+def _verdicts(proofs: list[dict[str, Any]]) -> str:
+    """How often both conditions were proved, one was refuted, or neither."""
+    found = [set(proof["conditions"].values()) for proof in proofs]
+    refuted = sum("refuted" in one for one in found)
+    proved = sum(one == {"proved"} for one in found)
+    counts = {"proved": proved, "refuted": refuted, "unknown": len(found) - proved - refuted}
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def reach() -> str:
@@ -500,6 +545,26 @@ def _worst(file: str, found: list[Cell], column: str) -> float:
     return float(min(run["accuracy"] - run["base"] for run in runs))
 
 
+def drawn() -> str:
+    """What each panel of the paper's figures shows, in numbers, in paper/docs/reproducing.md."""
+    found = []
+    for number in (3, 4, 5):
+        content = _content(f"figure-{number}")
+        panels: dict[str, Cell] = content.get("panels") or content.get("forms", {})
+        plain = [k for one in panels.values() for k, v in one.items() if not isinstance(v, dict)]
+        names = list(dict.fromkeys(plain))
+        title = f"figure {number}, {content.get('dataset', '').capitalize()}"
+        lines = [[title, *(name.replace("_", " ") for name in names)]]
+        for panel, one in panels.items():
+            lines.append([panel, *(_short(one[name]) if name in one else "" for name in names)])
+        found.append(table(lines))
+    return "\n".join(filter(None, found))
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 # ---- files of plain text
 
 
@@ -623,6 +688,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "citations-gap": gap,
     "controllers": controllers,
     "cost": cost,
+    "drawn": drawn,
     "engines": lambda: boxed("verify-collection", head="engine"),
     "engines-peers": lambda: boxed("verify-peers", head="engine"),
     "examination-half-val": lambda: by_graph("table-examination", "train+half-val"),
@@ -631,6 +697,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "half-val": half_val,
     "ingraph-gcn": lambda: by_graph("table-ingraph-gcn"),
     "ingraph-sgc": lambda: by_graph("table-ingraph-sgc"),
+    "literal": literal,
     "properties": properties,
     "published": every_published_number,
     "rank-adapt": lambda: rank_moved("table-adapt-citations"),

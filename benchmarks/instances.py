@@ -79,7 +79,7 @@ def _trained(spec: Spec, seconds: float) -> Problem:
     engines to say."""
     import torch
 
-    from graphkeel.lyapunov import LyapunovConfig, ask_portfolio
+    from graphkeel.lyapunov import LyapunovConfig, portfolio_oracle
     from graphkeel.lyapunov.training import train
     from graphkeel.models.head import Head
 
@@ -101,7 +101,7 @@ def _trained(spec: Spec, seconds: float) -> Problem:
         seconds=seconds,
         verify_seconds=5.0,
     )
-    return train(head, logits, [0], config, ask=ask_portfolio).outcomes[0].problem
+    return train(head, logits, [0], config, oracle=portfolio_oracle).outcomes[0].problem
 
 
 def tightened(problem: Problem, share: float = 0.98, samples: int = 20_000) -> Problem | None:

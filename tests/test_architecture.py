@@ -204,7 +204,7 @@ def test_fit_run_and_report_load_no_verifier(tmp_path, monkeypatch):
     pytest.importorskip("jinja2", reason="pip install 'graphkeel[report]'")
     monkeypatch.chdir(tmp_path)
     loaded = loaded_by(WORK)
-    assert "graphkeel.runs.fingerprint" in loaded and "graphkeel.report.page" in loaded
+    assert "graphkeel.store.store" in loaded and "graphkeel.report.page" in loaded
     assert {name for name in loaded if name.startswith("graphkeel.verify")} == set()
 
 

@@ -3,11 +3,18 @@ rest alone."""
 
 from __future__ import annotations
 
+import itertools
+import time
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.runs.run import label_budget, prepare
+from graphkeel.verify import Network, Problem, verify
+from graphkeel_paper.baselines.frozen import controllers
 from graphkeel_paper.baselines.frozen.controllers import ControllerMethod
 from graphkeel_paper.specs import RunSpec
 
@@ -54,3 +61,48 @@ def test_bad_options_are_refused():
         ControllerMethod(controller="bang-bang")
     with pytest.raises(ConfigError, match="'one' or 'all'"):
         ControllerMethod(classes="some")
+
+
+@pytest.mark.parametrize("controller", ["literal", "neural-paper"])
+def test_the_papers_form_ends_by_rounds_whatever_the_clock_says(prepared, controller, monkeypatch):
+    limits = replace(
+        controllers._LIMITS, rounds=2, boxes=50, literal_rounds=4, solver_steps=100_000
+    )
+    monkeypatch.setattr(controllers, "_LIMITS", limits)
+    first = _fit(prepared, controller=controller)
+    ahead = itertools.count(step=1000.0)
+    monkeypatch.setattr(time, "monotonic", lambda: next(ahead))  # a machine that stands still
+    again = _fit(prepared, controller=controller)
+    assert torch.equal(first.scores, again.scores)
+    assert first.decision == again.decision
+    (proof,) = first.decision["proofs"]
+    assert proof["rounds"] <= 4
+    assert set(proof["conditions"]) == {"positivity", "decrease"}
+
+
+def test_the_literal_row_asks_z3_where_a_search_finds_nothing(monkeypatch):
+    """V(y) = |y| and a loop that halves every state: no violation, and Z3 says so."""
+    asked = []
+    monkeypatch.setattr(controllers, "verify", _counted(asked))
+    problem = _halving_loop()
+    report = controllers._ask_solver(problem, seconds=60.0, complete=True)
+    assert asked == ["falsify", "smt"]
+    verdicts = {c.condition: c.verdict.value for c in report.conditions}
+    assert verdicts["positivity"] == verdicts["decrease"] == "proved"
+    assert verdicts["invariance"] == "unknown"  # not asked
+
+
+def _halving_loop():
+    split = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    loop = Network.of((split, np.zeros(4)), (0.5 * split.T, np.zeros(2)))
+    value = Network.of((split, np.zeros(4)), (np.ones((1, 4)), np.zeros(1)))
+    box = np.ones(2)
+    return Problem(loop, value, -box, box, 0 * box, 0.125, rho=0.75, positivity=0.5)
+
+
+def _counted(asked):
+    def ask(problem, engine, *rest):
+        asked.append(engine)
+        return verify(problem, engine, *rest)
+
+    return ask

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.runs.fingerprint import code_fingerprint, method_version
 from graphkeel.store.job import Measurement
 from graphkeel.store.store import FILE, Store, read_run
+from graphkeel_paper.fingerprint import code_fingerprint, method_version
 from graphkeel_paper.specs import RunSpec
 
 
@@ -130,7 +130,7 @@ def test_the_version_of_a_method_is_its_code_not_its_comments(tmp_path, monkeypa
     package = tmp_path / "graphkeel_probe.py"
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(
-        "graphkeel.runs.fingerprint._counts", lambda name: name == "graphkeel_probe"
+        "graphkeel_paper.fingerprint._counts", lambda name: name == "graphkeel_probe"
     )
 
     def fingerprint(source: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -190,6 +191,23 @@ def test_tables_have_the_papers_rows_and_only_takes_known_ones():
     assert own_base == ["sgc", "sgc-tuned", "sgc-one-split", "neural-one-split"]
     with pytest.raises(ConfigError, match="got nope"):
         TABLES[3].pick(["nope"])
+
+
+def test_rows_say_what_this_commit_computed_and_what_it_inherited(job, measured):
+    table = _table(job, measured, {"auto": [70.0, 71.0], "neural": [65.0]})
+    here, before = "a" * 40, "b" * 40
+    commits = [here] * (len(table.records) - 1) + [before]
+    records = [
+        replace(one, measurement=replace(one.measurement, commit=commit))
+        for one, commit in zip(table.records, commits, strict=True)
+    ]
+    known = Filled.of(table.plan, records, {"commit": here})
+    assert known.remarks[-2:] == [
+        "computed at this commit (aaaaaaaaaa): sgc, neural.",
+        "inherited: auto (aaaaaaaaaa, bbbbbbbbbb).",
+    ]
+    others = Filled.of(table.plan, records, {"commit": "c" * 40})
+    assert not any("computed at" in line for line in others.remarks)
 
 
 def test_every_table_has_the_controls():

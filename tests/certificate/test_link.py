@@ -17,7 +17,7 @@ from graphkeel.core.errors import CertificateError
 from graphkeel.graph.task import graph_sha256
 from graphkeel.models.head import extract_head
 from graphkeel.models.zoo import SGC
-from graphkeel.verify import Affine, Network, Problem
+from graphkeel.verify import Network, Problem
 from hand_networks import anchored_lyapunov
 
 
@@ -31,13 +31,12 @@ def linked() -> tuple[dict[str, Any], torch.nn.Module, Any]:
     (weight, bias), *_ = extract_head(model, 3).layers
     head = mlp([(weight.detach().double().numpy(), bias.detach().double().numpy())])
     Y, both = np.array([1.0, 0.0]), np.concatenate([np.eye(2), -np.eye(2)])
-    W = head[0][0].weight
-    h = np.linalg.pinv(W) @ (Y - head[0][0].bias)
+    W, b = head[0][0]
+    h = np.linalg.pinv(W) @ (Y - b)
     controller = anchored_controller(both, np.zeros(4), np.linalg.pinv(W) @ (0.25 * both.T), h, Y)
     lyapunov = anchored_lyapunov(both, np.ones(4), Y)
     networks = [
-        Network(tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers))
-        for layers in (collapsed_loop(controller, head), collapsed(lyapunov))
+        Network.of(*layers) for layers in (collapsed_loop(controller, head), collapsed(lyapunov))
     ]
     problem = Problem(*networks, Y - 9, Y + 9, Y, hole_radius=0.1, rho=0.9, positivity=0.1)
     proof = ClassProof(0, "anchored", controller, lyapunov, h, problem, {}, 1e-6)

@@ -28,7 +28,7 @@ from graphkeel.certificate.sources import (
     source_from_json,
 )
 from graphkeel.core.errors import CertificateError
-from graphkeel.verify import Affine, Network, Problem, verify
+from graphkeel.verify import Network, Problem, verify
 from hand_networks import anchored_lyapunov
 
 
@@ -45,8 +45,7 @@ def parts() -> tuple[Any, ClassProof]:
     controller = anchored_controller(both, 0.3 * np.ones(4), inverse @ (0.25 * both.T), h, Y)
     lyapunov = anchored_lyapunov(both + 0.05 * rng.normal(size=(4, 2)), np.ones(4), Y)
     networks = [
-        Network(tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers))
-        for layers in (collapsed_loop(controller, head), collapsed(lyapunov))
+        Network.of(*layers) for layers in (collapsed_loop(controller, head), collapsed(lyapunov))
     ]
     problem = Problem(*networks, Y - 1, Y + 1, Y, hole_radius=0.125, rho=0.95, positivity=0.125)
     conditions = {c.condition: c for c in verify(problem, "branch").conditions}
@@ -152,9 +151,9 @@ def test_sources_come_back(parts: tuple[Any, ClassProof], good: dict[str, Any]) 
     again = source_from_json(good["classes"][0]["controller"])
     for layer, stored in zip(parts[1].controller, again, strict=True):
         for left, right in zip(layer, stored, strict=True):
-            assert (left.weight is None) == (right.weight is None)
-            assert left.weight is None or np.array_equal(left.weight, right.weight)
-            assert left.bias is None or np.array_equal(left.bias, right.bias)
+            assert (left[0] is None) == (right[0] is None)
+            assert left[0] is None or np.array_equal(left[0], right[0])
+            assert left[1] is None or np.array_equal(left[1], right[1])
 
 
 @pytest.mark.parametrize("content", [{"a": {1, 2}}, {"a": float("nan")}, {"a": b"x"}])

@@ -165,16 +165,27 @@ case("a kink behind a conic unit, on the shell", ACCEPTED, lambda: late_kink(0.1
 STEEP: list[Any] = [([[1.0], [-1.0]], [-1.0, 1.0]), ([[1.0, 4.0]], [0.0])]
 
 
-def steep(shift: float) -> Hand:
+def steep(shift: float, c: float = 1.0) -> Hand:
     """V = relu(z) + 4·relu(−z): the way back from a residual counts four times. ρ + back = 1 where
-    shift = 1/128, while twice the end, 8·shift, is half of the hole's radius."""
+    shift = c/128, while twice the end, 8·shift/c, is half of the hole's radius."""
     options: dict[str, Any] = {"rho": 0.75, "delta": 0.0625, "proofs": split_at(0.5)}
-    return kinked(0.5, shift, lyapunov=STEEP, **options)
+    return kinked(0.5, shift, lyapunov=STEEP, positivity=c, **options)
 
 
 case("a residual whose way back is too long", ACCEPTED, lambda: steep(2.0**-7))
 case("a residual whose way back is short", ACCEPTED, lambda: steep(2.0**-7 - 2.0**-20))
 case("a residual to the steep side", ACCEPTED, lambda: steep(-(2.0**-9)))
+case("a way back that is too long, c one half", ACCEPTED, lambda: steep(2.0**-8, 0.5))
+case("a way back that is short, c one half", ACCEPTED, lambda: steep(2.0**-8 - 2.0**-20, 0.5))
+
+
+def half_steep(shift: float) -> Hand:
+    """A kink at Y, c = 1/2: twice the end, 16·shift, is the radius where shift is 1/128."""
+    return kinked(0.0, shift, rho=0.75, delta=0.0625, positivity=0.5)
+
+
+case("a residual half way out of the hole, c one half", ACCEPTED, lambda: half_steep(2.0**-7))
+case("a residual less than that, c one half", ACCEPTED, lambda: half_steep(0.75 * 2.0**-7))
 
 
 def lopsided(lower: float, upper: float) -> Hand:
@@ -476,37 +487,12 @@ case(
 )
 
 
-# ---- couplings
-
-
-def one_unit() -> Hand:
-    """V = relu(y − 1) has one unit, and its coupling is the first one."""
-    leaf = tree("decrease", [1.0], [2.0], [-3], (), [[0, 0, 1]], [[[0.5]]])
-    gauge: list[Any] = [([[1.0]], [-1.0]), ([[1.0]], [0.0])]
-    return line(lyapunov=gauge, lower=[1.0], proofs={"decrease": branch("decrease", leaf)})
-
-
-case("the only unit coupled", ACCEPTED, one_unit)
-
-
-def idle_unit() -> Hand:
-    """A unit of weight 0 is coupled, for nothing."""
-    gauge: list[Any] = [([[1.0], [-1.0], [1.0]], [-1.0, 1.0, 0.0]), ([[1.0, 1.0, 0.0]], [0.0])]
-    theta = [[[0.5, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 0.0]]]
-    slopes = [[0, 0, 0, 128, 128, 0, 1, 1, 1]]
-    leaf = tree("decrease", *ENDS, [-3], (), slopes, theta)
-    return line(lyapunov=gauge, hole_radius=0.0, proofs={"decrease": branch("decrease", leaf)})
-
-
-case("a unit of no weight coupled", ACCEPTED, idle_unit)
-
-
 # ---- levels
 
 
 def bent_level() -> Hand:
     """A leaf with supports where F has units of its own."""
-    leaf = tree("decrease", *ENDS, [0, -2, 0, -1, -4], (0.9375, 1.0625), [[0] * 6])
+    leaf = tree("decrease", *ENDS, [0, -2, 0, -1, -4], (0.9375, 1.0625), [[0] * 4])
     numbers = array([[0] * 8 + [1]], dtype="<i4")
     leaf |= {"supports": array([[0.0, 0.0, 0.75, 0.0]]), "supported": numbers}
     return line(forward=BENT, rho=0.75, proofs={"decrease": branch("decrease", leaf)})

@@ -39,9 +39,6 @@ def test_digits_are_proved_and_the_check_agrees(
     assert any("certain class" in sentence for sentence in told["graph_sentences"])
     for name in ("controllers.safetensors", "training.json", "equilibrium.safetensors"):
         assert (tmp_path / name).exists()
-    assert not (tmp_path / "training-state.safetensors").exists(), (
-        "a finished run leaves no state behind"
-    )
 
 
 def test_a_flipped_weight_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,29 +91,6 @@ def test_a_head_without_a_relu_form_is_unknown_with_its_reason(
     assert code == 3
     assert told["certificate"] is None
     assert "unsupported activation" in told["classes"][0]["reason"]
-
-
-def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from graphkeel.lyapunov import training as verifiers
-    from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
-
-    asked = 0
-
-    def hesitant(problem, *, seconds: float, complete: bool) -> VerifyReport:
-        nonlocal asked
-        asked += 1
-        if asked == 3:
-            raise KeyboardInterrupt
-        return VerifyReport((ConditionReport("decrease", Verdict.UNKNOWN, "none", "hesitant"),))
-
-    arguments = ["certify", "--dataset", "digits", "--classes", "0", "--out", str(tmp_path)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verifiers, "ask_portfolio", hesitant)
-        assert main(arguments) == 130
-    assert (tmp_path / "training-state.safetensors").exists()
-    code, told = certify(capsys, *arguments[1:])
-    assert code == 0
-    assert told["rounds"] >= 2, "the rounds before the interruption count"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from graphkeel.certificate import ClassProof, build_certificate, mlp, write_certificate
 from graphkeel.certificate.sources import anchored_controller, collapsed, collapsed_loop
 from graphkeel.cli import check
-from graphkeel.verify.problem import Affine, Network, Problem
+from graphkeel.verify.problem import Network, Problem
 from hand_networks import anchored_lyapunov
 
 
@@ -28,8 +28,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     controller = anchored_controller(both, np.zeros(4), 0.25 * both.T, Y, Y)
     lyapunov = anchored_lyapunov(both, np.ones(4), Y)
     networks = [
-        Network(tuple(Affine(a.weight, a.bias) for a in layers))
-        for layers in (collapsed_loop(controller, head), collapsed(lyapunov))
+        Network.of(*layers) for layers in (collapsed_loop(controller, head), collapsed(lyapunov))
     ]
     problem = Problem(
         *networks,

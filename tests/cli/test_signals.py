@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from graphkeel.core.signals import Terminated, end_if_asked, terminable
+from graphkeel.core.signals import Terminated, raise_pending, terminable
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_an_exception_lost_in_a_callback_is_raised_later(
     try:
         with pytest.raises(raised), terminable():
             callback()  # ctypes cannot pass the exception on
-            end_if_asked()
+            raise_pending()
     finally:
         signal.signal(signal.SIGINT, usual)
         sys.unraisablehook = hook

@@ -38,7 +38,7 @@ def cluster(tmp_path):
     scratch.mkdir()
 
     def made(n_rows: int, rows: int) -> Cluster:
-        return Cluster(Here(), scratch, n_rows, ClusterSettings(rows=rows))
+        return Cluster(Here(), scratch, n_rows, settings=ClusterSettings(rows=rows))
 
     return made
 

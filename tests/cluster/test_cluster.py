@@ -257,7 +257,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path):
     save_shards(data, tmp_path / "graph", rows=400)
     graph = ShardedGraph.open(tmp_path / "graph")
     with local_cluster(2) as running, running.get_client() as client:
-        home = Cluster(client, tmp_path, 400, ClusterSettings(rows=100))
+        home = Cluster(client, tmp_path, 400, settings=ClusterSettings(rows=100))
         matrix = make_matrices(home, graph.edges).smooth
         found = home.at_home(graph.x)
         for turn in range(12):

@@ -76,7 +76,7 @@ def stored_rows(out: Path) -> Finished:
 
 
 class Certify:
-    """The state of an unfinished training, then controllers and certificate."""
+    """The model, then controllers and certificate."""
 
     def __init__(self, *options: str) -> None:
         self.arguments = ("certify", *options, "--json")
@@ -98,13 +98,11 @@ class Certify:
     def result(self, out: Path) -> Any:
         content = json.loads((out / "certificate.json").read_text())
         rounds = len(json.loads((out / "training.json").read_text())["rounds"])
-        leftover = [path.name for path in out.glob("training-state*")]
         return (
             sha256(out / "controllers.safetensors"),
             self.finished(out),
             [(entry["verdict"], entry["controller"]) for entry in content["classes"]],
             rounds,
-            leftover,
         )
 
 

@@ -21,8 +21,6 @@ from faults.processes import Ended, WarmCommands, cold
 from graphkeel.cli.main import main
 from graphkeel.graph import make_sbm
 from graphkeel.graph.splits import exact_sampler
-from graphkeel.lyapunov.certify import load_state, save_state
-from graphkeel.lyapunov.result import TrainState
 from graphkeel.runs.run import run_seeds
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import Job, Measurement
@@ -157,18 +155,6 @@ def test_a_damaged_model_is_trained_again(
         assert main(arguments) == 0
         assert "is damaged; the model is trained again" in capsys.readouterr().err
         assert kept.result(tmp_path) == expected
-
-
-def test_a_damaged_training_state_counts_as_none(tmp_path: Path) -> None:
-    import torch
-
-    path = tmp_path / "state.safetensors"
-    save_state(path, TrainState({"a": torch.arange(100.0)}, ()), "f")
-    assert load_state(path, "f") is not None
-    assert load_state(path, "another") is None
-    for content in damaged(path.read_bytes()).values():
-        path.write_bytes(content)
-        assert load_state(path, "f") is None
 
 
 def test_damaged_feedback_is_taken_in_again(

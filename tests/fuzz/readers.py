@@ -39,8 +39,6 @@ from graphkeel.graph.datasets.registry import load_graph
 from graphkeel.label import Shown, read_labels
 from graphkeel.label.files import as_csv, read_rows
 from graphkeel.label.view import Row
-from graphkeel.lyapunov.certify import load_state, save_state
-from graphkeel.lyapunov.result import TrainState
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.storage import FOLDER
@@ -52,7 +50,7 @@ from graphkeel.store.store import FILE, Store
 from graphkeel.verify import verify
 from graphkeel.verify.formats.onnx_reader import read_onnx
 from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
-from graphkeel.verify.problem import Affine, Network, Problem
+from graphkeel.verify.problem import Network, Problem
 from graphkeel.verify.problem_io import read_problem, write_problem
 from graphkeel.verify.property.decide import decide
 from graphkeel.verify.property.network import Block, BlockNetwork
@@ -179,12 +177,7 @@ def parts() -> tuple[Any, Any, Any, Problem]:
     controller = anchored_controller(both, np.zeros(4), 0.25 * both.T, eye[0], eye[0])
     lyapunov = anchored_lyapunov(both, np.ones(4), eye[0])
 
-    def network(layers: Any) -> Network:
-        return Network(
-            tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers)
-        )
-
-    loop, v = network(collapsed_loop(controller, head)), network(collapsed(lyapunov))
+    loop, v = Network.of(*collapsed_loop(controller, head)), Network.of(*collapsed(lyapunov))
     box = (-2 * np.ones(2), 3 * np.ones(2), eye[0])
     return (
         head,
@@ -386,12 +379,6 @@ def model_sample() -> bytes:
         return (Path(folder) / "m").read_bytes()
 
 
-def state_sample() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        save_state(Path(folder) / "s", TrainState({"a": torch.ones(3)}, ()), "f")
-        return (Path(folder) / "s").read_bytes()
-
-
 # ---- networks and properties of others
 
 
@@ -490,7 +477,4 @@ READERS: dict[str, Reader] = {
     "reconstruction.json": Reader(read_reconstruction, reconstruction_json),
     "reconstruction.safetensors": Reader(read_reconstruction_tensors, reconstruction_tensor_file),
     "model": Reader(lambda content, folder: load_model(put(folder, "m", content)), model_sample),
-    "training state": Reader(
-        lambda content, folder: load_state(put(folder, "s", content), "f"), state_sample
-    ),
 }

@@ -11,8 +11,8 @@ from heads import logits_of, random_head
 
 from graphkeel.certificate import check_certificate, write_certificate
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov import LyapunovConfig, ask_engine, ask_portfolio
-from graphkeel.lyapunov.evidence import certificate_of
+from graphkeel.lyapunov import LyapunovConfig, engine_oracle, portfolio_oracle
+from graphkeel.lyapunov.certify import certificate_of
 from graphkeel.lyapunov.result import TrainResult
 from graphkeel.lyapunov.training import train
 from graphkeel.verify.engines.whole_box import WholeBoxVerifier
@@ -23,7 +23,7 @@ from graphkeel.verify.result import Verdict
 def trained(sizes: tuple[int, ...], **options: object) -> tuple[object, TrainResult]:
     head = random_head(sizes, seed=4)
     config = LyapunovConfig(**{"samples": 240, "seconds": 600.0, **options})  # type: ignore[arg-type]
-    return head, train(head, logits_of(head), config=config, ask=ask_portfolio)
+    return head, train(head, logits_of(head), config=config, oracle=portfolio_oracle)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_proof_that_was_not_kept_is_not_certified() -> None:
 def test_one_engine_alone_may_be_asked(engine: str, verdict: str) -> None:
     head = random_head((30, 3), seed=4)
     config = LyapunovConfig(samples=240, rounds=1)
-    result = train(head, logits_of(head), [0], config, ask=ask_engine(engine))
+    result = train(head, logits_of(head), [0], config, oracle=engine_oracle(engine))
     (entry,) = certificate_of(head, result)["classes"]
     assert entry["verdict"] == verdict  # the closed form alone has nothing to say about invariance
     assert {
@@ -92,7 +92,7 @@ def test_one_engine_alone_may_be_asked(engine: str, verdict: str) -> None:
 
 def test_an_engine_that_does_not_exist_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="engine"):
-        ask_engine("oracle")
+        engine_oracle("oracle")
 
 
 def test_a_deep_head_is_proved_by_contraction_alone() -> None:

@@ -11,7 +11,13 @@ import torch
 from heads import logits_of, random_head
 
 from graphkeel.control.neural import FORMS
-from graphkeel.lyapunov.closed_loop import axis_factors, gain_matrix, interval_bounds, run_layers
+from graphkeel.lyapunov.closed_loop import (
+    axis_factors,
+    gain_matrix,
+    interval_bounds,
+    loop_layers,
+    run_layers,
+)
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.loop_batch import LoopBatch
 from graphkeel.verify.problem import Affine
@@ -62,7 +68,9 @@ def test_collapse_batch_and_shipped_model_agree(form: str, sizes: tuple[int, ...
     np.testing.assert_allclose(
         problem.lyapunov(states.numpy())[:, 0], function(states).numpy(), atol=1e-10
     )
-    trained = run_layers(batch.context.loop.layers(torch.tensor([1])), states[None])[0]
+    trained = run_layers(
+        loop_layers(batch.plant, batch.controller, torch.tensor([1])), states[None]
+    )[0]
     torch.testing.assert_close(
         trained, direct, atol=1e-4, rtol=1e-4
     )  # training is float64, shipping float32
@@ -99,10 +107,10 @@ def test_homogeneous_loop_is_conic_up_to_its_residual() -> None:
 def test_training_bounds_hold_on_samples() -> None:
     batch = batch_of("anchored", (40, 6, 3))
     active = torch.tensor([0, 1])
-    layers = batch.context.loop.layers(active)
+    layers = loop_layers(batch.plant, batch.controller, active)
     states = batch.states.pool
     following = run_layers(layers, states)
-    low, high = interval_bounds(layers, batch.context.low, batch.context.high)
+    low, high = interval_bounds(layers, batch.low, batch.high)
     assert bool(
         (following >= low.unsqueeze(1) - 1e-9).all()
         and (following <= high.unsqueeze(1) + 1e-9).all()
@@ -112,7 +120,7 @@ def test_training_bounds_hold_on_samples() -> None:
     assert bool(
         (moved <= torch.einsum("knm,kbm->kbn", gain, (states[:, :1] - states).abs()) + 1e-9).all()
     )
-    gains = batch.context.function.gains(active)
+    gains = batch.function.gains(active)
     kappa = axis_factors(gain, gains).amax(dim=1, keepdim=True)
     value = lambda t: torch.einsum("kbn,kn->kb", t.abs(), gains)  # noqa: E731
     assert bool((value(moved) <= kappa * value(states[:, :1] - states) + 1e-9).all())

@@ -55,7 +55,7 @@ def test_paper_loss_is_equation_11() -> None:
     batch = paper_batch()
     active = torch.tensor([0, 1])
     states = batch.states.pool[:, :7]
-    terms = lyapunov_loss(batch.context, states, active)
+    terms = lyapunov_loss(batch, states, active)
     assert set(terms) == {"positivity", "decrease", "origin"}
     for k in (0, 1):
         y, target = states[k], batch.controller.targets[k]
@@ -83,10 +83,10 @@ def test_margin_loss_sees_an_expanding_loop_and_forgives_a_contracting_one() -> 
     with torch.no_grad():
         batch.controller.raw_outer.mul_(0.0)
     with torch.no_grad():
-        assert float(total(lyapunov_loss(batch.context, batch.states.pool, active))) < 1e-9
+        assert float(total(lyapunov_loss(batch, batch.states.pool, active))) < 1e-9
     with torch.no_grad():
         batch.controller.raw_outer.add_(5.0)
-    terms = lyapunov_loss(batch.context, batch.states.pool, active)
+    terms = lyapunov_loss(batch, batch.states.pool, active)
     assert all(
         float(terms[name].min()) > 0 for name in ("decrease", "invariance", "contraction", "hole")
     )

@@ -18,7 +18,6 @@ from graphkeel.certificate import LinkedResult, check_certificate, sealed
 from graphkeel.certificate.agreement import model_layers
 from graphkeel.certificate.equilibrium import (
     at_most,
-    graph_sentences,
     states_sha256,
     with_equilibrium,
 )
@@ -241,7 +240,9 @@ def test_where_rounding_explains_everything_nothing_is_said() -> None:
     x, edges = torch.rand(NODES, D), bases()["sgc, labelled"].data.edge_index
     result = certify(FrozenModel(model), x, edges, LyapunovConfig(samples=240), constant=True)
     assert result.graph["contraction"] == "unknown"
-    assert "cannot be compared" in result.graph["reason"] or "range" in result.graph["reason"]
+    # by how the machine sums: already the head is not the model's, or rounding explains anything
+    refused = ("cannot be compared", "range", "differ from the model's own response")
+    assert any(words in result.graph["reason"] for words in refused)
 
 
 def test_certify_says_nothing_of_message_passing_that_the_model_does_otherwise() -> None:
@@ -349,17 +350,6 @@ def test_bounds_are_printed_rounded_up() -> None:
         assert value <= float(at_most(value)) <= 1.1 * value
         assert float(at_most(value, digits=3)) <= 1.01 * value
     assert at_most(0.0) == "0" and at_most(0.15001) == "0.16"
-
-
-def test_what_the_writer_remarks_is_called_a_remark() -> None:
-    shown = bases()["sgc, mixed"]
-    remark = {"max": 0.0, "median": 0.0, "size": 1.0, "same_class": NODES}
-    with_remark = graph_sentences(shown.certificate["graph"], remark)
-    assert with_remark[-1].startswith("A remark of the writer")
-    forged = shown.copy("")
-    forged.certificate["provenance"]["shipped"] = remark
-    forged.certificate = sealed(forged.certificate)
-    assert not any("in use" in line for line in checked(forged).on_graph)
 
 
 def test_the_models_own_classes_are_counted() -> None:

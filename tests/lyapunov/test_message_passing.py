@@ -26,8 +26,7 @@ from graphkeel.checker.exact import Work
 from graphkeel.checker.graph import derive_graph
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.lyapunov import LyapunovConfig, certify
-from graphkeel.lyapunov.closed_loop import axis_factors
-from graphkeel.lyapunov.evidence import controller_source
+from graphkeel.lyapunov.closed_loop import axis_factors, controller_source
 from graphkeel.lyapunov.message_passing import (
     Passing,
     graph_proof,

@@ -7,8 +7,8 @@ from heads import logits_of, random_head
 from torch_geometric.nn import GraphSAGE
 
 from graphkeel.certificate import check_certificate
-from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certify
-from graphkeel.lyapunov.evidence import certificate_of
+from graphkeel.lyapunov import LyapunovConfig, certify, portfolio_oracle
+from graphkeel.lyapunov.certify import certificate_of
 from graphkeel.lyapunov.targets import choose_targets, class_margins, targets_at
 from graphkeel.lyapunov.training import train
 from graphkeel.models.frozen import FrozenModel
@@ -55,7 +55,7 @@ def test_moved_targets_are_proved_and_the_check_agrees() -> None:
     head = capped_head()
     config = LyapunovConfig(samples=240, seconds=60.0)
     logits = -torch.rand(50, 3, generator=torch.Generator().manual_seed(0))
-    result = train(head, logits, config=config, ask=ask_portfolio)
+    result = train(head, logits, config=config, oracle=portfolio_oracle)
     certificate = certificate_of(head, result)
     assert [entry["verdict"] for entry in certificate["classes"]] == ["proved"] * 3
     assert check_certificate(certificate).accepted
@@ -64,7 +64,7 @@ def test_moved_targets_are_proved_and_the_check_agrees() -> None:
 def test_a_class_that_no_feature_leads_to_is_named_and_refuted() -> None:
     head = one_class_head()
     config = LyapunovConfig(samples=240, seconds=20.0)
-    result = train(head, logits_of(head), config=config, ask=ask_portfolio)
+    result = train(head, logits_of(head), config=config, oracle=portfolio_oracle)
     assert "answers with class 2" in result.outcomes[2].note
     entries = certificate_of(head, result)["classes"]
     assert entries[2]["conditions"]["representative"]["verdict"] == "refuted"
@@ -93,8 +93,8 @@ def test_a_feature_of_another_class_gives_way_and_is_named() -> None:
 def test_constant_controllers_prove_what_training_had_no_time_for() -> None:
     head = random_head((30, 10, 3), seed=4)
     config = LyapunovConfig(samples=240, rounds=1, steps=1, seconds=60.0)
-    short = train(head, logits_of(head), config=config, ask=ask_portfolio)
-    held = train(head, logits_of(head), config=config, ask=ask_portfolio, constant=True)
+    short = train(head, logits_of(head), config=config, oracle=portfolio_oracle)
+    held = train(head, logits_of(head), config=config, oracle=portfolio_oracle, constant=True)
     assert any(entry["verdict"] != "proved" for entry in certificate_of(head, short)["classes"])
     certificate = certificate_of(head, held)
     assert all(entry["verdict"] == "proved" for entry in certificate["classes"])

@@ -9,7 +9,7 @@ from torch_geometric.nn import APPNP, GATConv, GCNConv, Linear, SAGEConv, SGConv
 
 from graphkeel.core.errors import ModelError
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.models.head import FieldResponse, extract_head
+from graphkeel.models.head import extract_head, field_response
 
 D, N = 7, 4
 
@@ -68,7 +68,7 @@ def test_extracted_head_reproduces_the_model(name: str) -> None:
         assert head.output == "log_softmax"
         ours = ours.log_softmax(-1)
     torch.testing.assert_close(
-        ours.float(), FieldResponse(FrozenModel(model))(x), rtol=1e-4, atol=1e-5
+        ours.float(), field_response(FrozenModel(model), x), rtol=1e-4, atol=1e-5
     )
     assert model.training, "extraction must not change the model's mode"
 
@@ -94,7 +94,7 @@ def test_appnp_is_its_multilayer_perceptron() -> None:
     assert head.hidden == (8,)
     x = torch.randn(20, D)
     torch.testing.assert_close(
-        head(x).float(), FieldResponse(FrozenModel(net))(x), rtol=1e-4, atol=1e-5
+        head(x).float(), field_response(FrozenModel(net), x), rtol=1e-4, atol=1e-5
     )
 
 
@@ -104,7 +104,7 @@ def test_other_activations_are_named_and_still_answer() -> None:
     assert head.layers == ()
     assert "unsupported activation" in (head.unsupported or "")
     x = torch.randn(3, D)
-    torch.testing.assert_close(head(x).float(), FieldResponse(FrozenModel(model))(x))
+    torch.testing.assert_close(head(x).float(), field_response(FrozenModel(model), x))
 
 
 def test_a_skip_connection_is_not_mistaken_for_a_chain() -> None:
@@ -139,7 +139,7 @@ def test_a_filled_cache_neither_misleads_nor_gets_lost(slot: str) -> None:
     x = torch.randn(5, D)
     assert torch.equal(head(x), cold(x))
     torch.testing.assert_close(
-        head(x).float(), FieldResponse(FrozenModel(model))(x), rtol=1e-4, atol=1e-5
+        head(x).float(), field_response(FrozenModel(model), x), rtol=1e-4, atol=1e-5
     )
     assert getattr(model.layers[0], slot) is kept
     assert model.layers[0].cached is True

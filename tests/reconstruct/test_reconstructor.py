@@ -272,7 +272,6 @@ def test_certify_encloses_the_equilibrium_of_the_labelled_nodes(model, task, dat
     facts = result.equilibrium
     assert facts["nodes"] == len(task.y) and facts["controlled"] == len(rec.labels_)
     assert facts["certain"] + len(facts["uncertain"]) == facts["nodes"]
-    assert result.shipped["median"] <= result.shipped["max"]
     assert str(facts["certain"]) in " ".join(result.sentences())
     link = {"model": model, "data": data}
     kept = {"states": rec.states_, "steering": rec.steering_}

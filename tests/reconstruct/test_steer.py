@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from graphkeel.models import FrozenModel, train_model
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.networks import SGC
 from graphkeel.models.zoo import TrainingConfig
-from graphkeel.reconstruct.steer import Steered, SteerSettings, steer
+from graphkeel.reconstruct.steer import Earlier, Steered, SteerSettings, steer
 
 BRIEF = TrainingConfig(epochs=40)
 EXACT = SteerSettings(passes=400, most_passes=400, goal=2.0)
@@ -339,3 +340,43 @@ def test_large_graphs_have_fewer_passes() -> None:
     assert torch.equal(((found.features @ weight).tanh()).argmax(dim=1), found.answer)
     more = steer(lambda a: (a @ weight).tanh(), x, wanted, posterior, replace(few, work=200 * 30))
     assert more.passes > 9
+
+
+# ---- from features that were steered before
+
+
+@pytest.mark.parametrize("as_linear", [True, False])
+def test_wherever_it_begins_a_linear_model_has_one_least_change(as_linear) -> None:
+    linear, x, wanted, posterior = map_case(3)
+    logits = answers(linear, x)
+    settings = replace(EXACT, progress=-1.0, ridge=1.0, least_ridge=1.0)  # nobody is ever content
+
+    def run(earlier=None):
+        given = {"linear": linear} if as_linear else {}
+        ask = lambda y: answers(linear, y)  # noqa: E731
+        return steer(ask, x, wanted, posterior, settings, earlier=earlier, **given)
+
+    cold = run()
+    far = x + 0.3 * torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
+    warm = run(Earlier(far, (far - x).norm(dim=1) / x.norm(dim=1), logits))
+    assert warm.fall[-1] == pytest.approx(cold.fall[-1], rel=1e-3)
+    assert all(later <= before for before, later in pairwise(warm.fall))
+    torch.testing.assert_close(warm.features, cold.features, atol=2e-2, rtol=0)
+
+
+def test_it_begins_where_it_was_left_and_other_nodes_move_as_those_alike() -> None:
+    x = torch.eye(4)
+    features = x[:3].clone()
+    features[:2, 3] += torch.tensor([0.2, 0.4])
+    change = (features - x[:3]).norm(dim=1)
+    now = x.clone()
+    now[1] *= 2.0  # its features are others by now
+    earlier = Earlier(features, change, torch.tensor([[1.0, 0.0]] * 4))
+    wanted = torch.tensor([0, 0, 1, 0])
+    found = earlier.coefficients(now, wanted, 1.0, torch.eye(4))
+    expected = torch.zeros(4, 4)
+    expected[0, 3] = 0.2
+    torch.testing.assert_close(found, expected)
+    wanted[0] = 1  # the third, answered otherwise than wanted, moves as the first does
+    expected[2, 3] = 0.2
+    torch.testing.assert_close(earlier.coefficients(now, wanted, 1.0, torch.eye(4)), expected)

@@ -76,7 +76,7 @@ def certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """F(y) = Y + (y − Y)/4 through a ReLU controller, V the one-norm: proved by contraction, for
     two classes."""
     from graphkeel.verify import CONDITIONS, verify
-    from graphkeel.verify.problem import Affine, Network, Problem, Region
+    from graphkeel.verify.problem import Network, Problem, Region
     from graphkeel.verify.result import Budget
 
     folder = tmp_path_factory.mktemp("certificate")
@@ -88,12 +88,7 @@ def certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         controller = anchored_controller(both, np.zeros(4), 0.25 * both.T, y, y)
         lyapunov = anchored_lyapunov(both, np.ones(4), y)
 
-        def network(layers: object) -> Network:
-            return Network(
-                tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers)
-            )  # type: ignore[attr-defined]
-
-        loop, v = network(collapsed_loop(controller, head)), network(collapsed(lyapunov))
+        loop, v = Network.of(*collapsed_loop(controller, head)), Network.of(*collapsed(lyapunov))
         problem = Problem(
             loop,
             v,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from graphkeel.core.lazy import lazy_names
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = dict.fromkeys(("load", "load_graph"), "graphkeel_paper.datasets.registry")
 _HOMES |= dict.fromkeys(("RunSpec", "AdaptSpec"), "graphkeel_paper.specs")

@@ -25,7 +25,12 @@ class RunSpec(specs.RunSpec):
 
     PROGRAM: ClassVar[str] = "keel-paper"
     CODE: ClassVar[tuple[str, ...]] = (
-        *specs.RunSpec.CODE,
+        # Every number depends on these modules, whatever the method.
+        "graphkeel.runs.run",
+        "graphkeel.runs.specs",
+        "graphkeel.graph.datasets.registry",
+        "graphkeel.models.zoo",
+        "graphkeel.models.frozen",
         "graphkeel_paper.specs",
         "graphkeel_paper.baselines.bases",
         "graphkeel_paper.datasets.registry",
@@ -53,6 +58,12 @@ class RunSpec(specs.RunSpec):
         from graphkeel_paper.baselines.registry import find_method
 
         return find_method(self.method, self.method_options)
+
+    def code_version(self) -> str:
+        """SHA-256 of the code that the number depends on."""
+        from graphkeel_paper.fingerprint import method_version
+
+        return method_version(self)
 
     def published(self) -> dict[str, list[float]]:
         """The paper's figures, where the run follows its protocol."""
@@ -108,6 +119,9 @@ class AdaptSpec(specs.AdaptSpec):
         from graphkeel_paper.adapt_methods import adapted
 
         return adapted(self, case)
+
+    def check_method(self) -> None:
+        self.code_version()  # looks it up
 
     def code_version(self) -> str:
         from graphkeel_paper.adapt_methods import method_version

@@ -68,7 +68,6 @@ class RecognisedModel:
     def of(
         cls, found: Aggregation, frozen: FrozenModel, edge_index: Tensor, nodes: int
     ) -> RecognisedModel:
-        """A model beside its layers, on a graph with edges (2, E)."""
         operator = Operator.of(found.operator, edge_index.cpu().numpy(), nodes)
         return cls(frozen, edge_index, model_layers(found), operator, found.output)
 

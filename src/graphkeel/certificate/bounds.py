@@ -67,7 +67,6 @@ class Bounded:
 
     @classmethod
     def exact(cls, value: ArrayLike) -> Bounded:
-        """Numbers without an error."""
         return cls(np.asarray(value, dtype=np.float64), np.zeros(np.shape(value)))
 
     def clear_classes(self, slack: float) -> tuple[Ints, Flags]:

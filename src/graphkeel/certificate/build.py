@@ -44,7 +44,7 @@ class ClassProof:
             radius, ρ and c are taken, its networks are not: they are composed from the weights.
         conditions: name to `verify.ConditionReport`, or to anything with its attributes.
         delta: δ, the representative's tolerance.
-        margin: γ, by which a state of the class's region leads.
+        margin: γ, of the states in the class's region.
     """
 
     label: int

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from graphkeel.certificate.encoding import certificate_bytes, read_certificate
 from graphkeel.certificate.equilibrium import STATES
-from graphkeel.certificate.link import Link, link
+from graphkeel.certificate.link import link
 from graphkeel.certificate.steering import STEERING
 from graphkeel.checker import CheckResult, Unreadable, check_bytes, check_file
 from graphkeel.core.errors import CertificateError
 
 if TYPE_CHECKING:
     from torch import nn
+
+
+_Stored = str | Path | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -34,27 +37,14 @@ class LinkedResult(CheckResult):
     data_checked: bool = False
     on_graph: tuple[str, ...] = ()
 
-    def linked(self, found: Link, *, with_data: bool) -> LinkedResult:
-        """The result once the link to a model, and maybe to a graph, was checked.
-
-        Args:
-            found: what `link` returned.
-            with_data: whether a graph was part of it.
-        """
-        result = replace(self, model_checked=True, data_checked=with_data)
-        if found.difference is None:
-            return replace(result, on_graph=found.on_graph)
-        refused = replace(result, accepted=False, reason=found.difference)
-        return replace(refused, classes=(), together="", graph="", steering="")
-
 
 def check_certificate(
-    certificate: str | Path | Mapping[str, Any],
+    certificate: _Stored,
     *,
     model: nn.Module | None = None,
     data: Any | None = None,
-    states: str | Path | Mapping[str, Any] | None = None,
-    steering: str | Path | Mapping[str, Any] | None = None,
+    states: _Stored | None = None,
+    steering: _Stored | None = None,
 ) -> LinkedResult:
     """Re-prove a certificate. A file that is no certificate raises `CertificateError`.
 
@@ -70,26 +60,38 @@ def check_certificate(
     if data is not None and model is None:
         raise CertificateError("the graph can be checked together with its model only", got="data")
     try:
-        plain = _checked(certificate)
+        if isinstance(certificate, Mapping):
+            plain = _check_object(certificate)
+        else:
+            plain = check_file(str(certificate))
     except Unreadable as error:
         raise CertificateError("the certificate cannot be read", got=str(error)) from None
     result = LinkedResult(**{name: getattr(plain, name) for name in plain.__dataclass_fields__})
     if model is None or not result.accepted:
         return result
+    return linked(result, certificate, model, data, states, steering)
+
+
+def linked(
+    result: LinkedResult,
+    certificate: _Stored,
+    model: nn.Module,
+    data: Any | None,
+    states: _Stored | None = None,
+    steering: _Stored | None = None,
+) -> LinkedResult:
+    """The result of an accepted certificate, once it was tied to a model, and maybe to a graph."""
     content = certificate if isinstance(certificate, Mapping) else read_certificate(certificate)
     if not isinstance(certificate, Mapping):
         states = Path(certificate).with_name(STATES) if states is None else states
         steering = Path(certificate).with_name(STEERING) if steering is None else steering
-    stored = Path(states) if isinstance(states, str) else states
-    shipped = Path(steering) if isinstance(steering, str) else steering
+    stored, shipped = (Path(one) if isinstance(one, str) else one for one in (states, steering))
     found = link(content, model, data, stored, shipped)
-    return result.linked(found, with_data=data is not None)
-
-
-def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
-    if isinstance(certificate, Mapping):
-        return _check_object(certificate)
-    return check_file(str(certificate))
+    result = replace(result, model_checked=True, data_checked=data is not None)
+    if found.difference is None:
+        return replace(result, on_graph=found.on_graph)
+    refused = replace(result, accepted=False, reason=found.difference)
+    return replace(refused, classes=(), together="", graph="", steering="")
 
 
 def _check_object(content: Mapping[str, Any]) -> CheckResult:

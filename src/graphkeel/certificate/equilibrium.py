@@ -25,7 +25,6 @@ def with_equilibrium(
     layers: list[Branches],
     graph: GraphStates,
 ) -> dict[str, Any]:
-    """The certificate with what holds of the nodes of one graph."""
     slack = WriterSettings().rounding
     enclosure = Enclosure(certificate, layers, graph)
     residual = slack * enclosure.residual_bound()
@@ -83,7 +82,6 @@ def states_sha256(graph: GraphStates) -> str:
 def read_states(
     states: Path | Mapping[str, Any], x: NDArray[Any], edges: NDArray[np.int64]
 ) -> GraphStates:
-    """The stored states of a graph with features (N, d) and edges (2, E)."""
     arrays = read_arrays(states, "states", ("states", "nodes", "labels"), optional=("mix",))
     kinds = [(array.dtype.name, array.ndim) for array in arrays]
     wanted = [("float64", 2), ("int64", 1), ("int64", 1), ("float64", 2)]
@@ -97,12 +95,11 @@ def without_equilibrium(certificate: Mapping[str, Any]) -> dict[str, Any]:
     stays."""
     graph = {key: value for key, value in certificate["graph"].items() if key != "equilibrium"}
     remarks = certificate["provenance"]
-    kept = {key: remarks[key] for key in remarks if key not in ("graph_steps", "shipped")}
+    kept = {key: remarks[key] for key in remarks if key != "graph_steps"}
     return sealed({**certificate, "graph": graph, "provenance": kept})
 
 
-def graph_sentences(graph: Mapping[str, Any], shipped: Mapping[str, Any]) -> list[str]:
-    """Sentences about message passing."""
+def graph_sentences(graph: Mapping[str, Any]) -> list[str]:
     if graph["contraction"] != "proved":
         return [f"With message passing: unknown ({graph['reason']})."]
     every = "every undirected graph" if graph.get("undirected") else "every graph"
@@ -112,13 +109,6 @@ def graph_sentences(graph: Mapping[str, Any], shipped: Mapping[str, Any]) -> lis
     if facts:
         words += node_sentences(facts)
         words.append("That is stated of this graph; keel check --model --data computes it again.")
-    if shipped:
-        words.append(
-            "A remark of the writer, measured in floats and no part of the check: the features in"
-            f" use are within {at_most(shipped['max'])} of the equilibrium's (median"
-            f" {at_most(shipped['median'])}; the largest feature is {shipped['size']:.2g}), and"
-            f" {shipped['same_class']} nodes have there the class that is predicted."
-        )
     return words
 
 

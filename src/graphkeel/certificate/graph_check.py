@@ -139,15 +139,9 @@ class Enclosure:
 
     @np.errstate(all="ignore")
     def written(self, residual: float, slack: float = 1.0) -> dict[str, Any]:
-        """How the equilibrium's features and classes compare with the written features: those are
-        Σ_c p_v(c)·h*_c at controlled nodes and the given ones at others.
-
-        Returns:
-            `norm`; `max` and `median`, upper bounds of the distance at the controlled nodes; `size`
-            of the largest number in an anchor; and `kept`, a lower bound of the number of nodes
-            whose class is certain at the equilibrium and is the one that the model gives with the
-            written features.
-        """
+        """How the equilibrium compares with the written features, Σ_c p_v(c)·h*_c at controlled
+        nodes: upper bounds of the distance there, the largest number in an anchor, and how many
+        nodes, at least, have a class that is certain and that the written features lead to."""
         apart = self._distances(residual, slack)
         features = _Features(self.certificate, self.graph, anchors=True)
         answer = run_layers(self.layers, self.operator, features.through)
@@ -258,7 +252,6 @@ class _Features:
     anchors: bool = False
 
     def controlled(self, rows: slice) -> Bounded:
-        """The features of some controlled nodes, shape (rows, d)."""
         nodes, shares = self.graph.shares()
         nodes, shares = nodes[rows], shares[rows]
         value = np.zeros((len(nodes), self.graph.x.shape[1]))

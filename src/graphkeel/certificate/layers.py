@@ -48,7 +48,6 @@ class Operator:
 
     @classmethod
     def of(cls, name: str, edges: Ints, nodes: int) -> Operator:
-        """The named operator of a graph with edges (2, E)."""
         kind, _, loops = name.partition(", ")
         if kind not in ("symmetric", "mean") or loops not in ("", "loops added", "loops removed"):
             raise CertificateError("the certificate names an unknown aggregation", got=repr(name))

@@ -77,8 +77,6 @@ def link(
     states: Stored = None,
     steering: Stored = None,
 ) -> Link:
-    """How the model, or the graph, differs from what a certificate speaks of, and what was
-    shown."""
     try:
         return Link(None, _linked(content, model, data, states, steering))
     except _Differs as difference:
@@ -258,7 +256,7 @@ def _equilibrium_shown(
     data: Any,
     states: Stored,
 ) -> tuple[str, ...]:
-    """What is counted of the graph's nodes, and the model's answers to those features."""
+    """The count of the graph's nodes, and the model's answers to those features, in words."""
     if "equilibrium" not in content["graph"]:
         return (_agreed("the given", given),)
     what = "the certificate counts nodes of the graph, but their states are missing"
@@ -282,7 +280,7 @@ def _features_shown(
     data: Any,
     stored: Stored,
 ) -> tuple[str, ...]:
-    """What is stated of the features that ship, and the model's answers to them."""
+    """The claim about the features that ship, and the model's answers to them, in words."""
     from torch import tensor
 
     facts = steering["features"]
@@ -332,7 +330,6 @@ def _made_features(
 def _shown(
     enclosure: Enclosure, compared: tuple[Comparison, Comparison, Comparison], unknown: int
 ) -> tuple[str, ...]:
-    """Everything that was shown of the graph's nodes, in words."""
     facts = enclosure.certificate["graph"]["equilibrium"]
     words = node_sentences(facts)
     if unknown:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,8 @@ from graphkeel.checker.exact import Vector, Work
 
 Floats = NDArray[np.float64]
 _Pair = tuple[ArrayLike | None, ArrayLike | None]
-Source = tuple[tuple["Factor", ...], ...]
+Factor = tuple[Floats | None, Floats | None]  # weight (out, in) and bias (out,)
+Source = tuple[tuple[Factor, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -43,34 +44,8 @@ class WriterSettings:
         return Work(self.products)
 
 
-@dataclass(frozen=True, eq=False)
-class Factor:
-    """One affine step x → weight·x + bias; None is the identity, or zero.
-
-    Attributes:
-        weight: shape (out, in), or None.
-        bias: shape (out,), or None.
-    """
-
-    weight: Floats | None
-    bias: Floats | None
-
-    def to_json(self) -> dict[str, Any]:
-        """The factor as a certificate stores it."""
-        return {
-            "weight": None if self.weight is None else encode_array(self.weight),
-            "bias": None if self.bias is None else encode_array(self.bias),
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """A layer rounded to floats; the exact one lies within the errors, entry by entry.
-
-    Attributes:
-        weight, weight_error: shape (out, in).
-        bias, bias_error: shape (out,).
-    """
+class Layer(NamedTuple):
+    """A layer rounded to floats; the exact one lies within the errors, entry by entry."""
 
     weight: Floats
     bias: Floats
@@ -84,7 +59,7 @@ def chain(*pairs: _Pair) -> tuple[Factor, ...]:
     Args:
         pairs: (weight, bias) each, applied from the first to the last.
     """
-    return tuple(Factor(_stored(weight), _stored(bias)) for weight, bias in pairs)
+    return tuple((_stored(weight), _stored(bias)) for weight, bias in pairs)
 
 
 def mlp(layers: Iterable[_Pair]) -> Source:
@@ -106,14 +81,15 @@ def anchored_controller(
 
 
 def source_to_json(source: Source) -> list[list[dict[str, Any]]]:
-    """A source network as a certificate stores it."""
-    return [[factor.to_json() for factor in layer] for layer in source]
+    def encoded(values: Floats | None) -> dict[str, Any] | None:
+        return None if values is None else encode_array(values)
+
+    return [[{"weight": encoded(w), "bias": encoded(b)} for w, b in layer] for layer in source]
 
 
 def source_from_json(value: list[list[dict[str, Any]]]) -> Source:
-    """The source network that a certificate stores, as `source_to_json` returned it."""
     return tuple(
-        tuple(Factor(_decoded(part["weight"]), _decoded(part["bias"])) for part in layer)
+        tuple((_decoded(part["weight"]), _decoded(part["bias"])) for part in layer)
         for layer in value
     )
 

@@ -157,7 +157,6 @@ def with_steering(
     passes: int = 0,
     contraction: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The certificate with what holds of the features that ship."""
     facts = shipped.measured(layers, operator, WriterSettings().rounding)
     facts["median_change"] *= SLACK
     facts |= {"fall": [float(value) for value in fall], "passes": int(passes)}
@@ -248,7 +247,6 @@ def linear_difference(
 def read_shipped(
     stored: Path | Mapping[str, Any], x: NDArray[Any], edges: NDArray[np.int64]
 ) -> ShippedFeatures:
-    """The stored features of a graph with given features (N, d) and edges (2, E)."""
     return ShippedFeatures(x, edges, *read_arrays(stored, "steering", ("features", "wanted")))
 
 

@@ -17,24 +17,14 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from graphkeel.cli.run import run_spec
+from graphkeel.cli.run import OUT, run_spec
 from graphkeel.cli.shared.common import (
-    add_common,
-    add_seeds,
+    OWN_MODEL,
+    add_options,
     path_type,
-    positive_int,
     whole_number,
 )
-from graphkeel.cli.shared.own_model import (
-    OWN,
-    add_class_weight,
-    add_model,
-    add_own_model,
-    chosen_method,
-    chosen_model,
-    own_split,
-    specs,
-)
+from graphkeel.cli.shared.own_model import OWN, chosen_method, chosen_model, own_split, specs
 
 HELP = "the same frozen weights on another graph, with few labels there or none"
 
@@ -48,24 +38,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target-labels", type=_labels, default=0, metavar="N|FILE", help=words)
     words = "what may be kept of the source: graph, summary or model (default graph)"
     add("--keep", default="graph", help=words)
-    add_model(parser)
+    add_options(parser, "--model")
     words = "auto (default), none, or a control: no-model, random-weights; keel-paper has rivals"
     add("--method", default="auto", help=words)
-    add_class_weight(parser)
-    add_seeds(parser, "how many seeds, from --seed on (default 5; 1 for a model of your own)")
+    seeds = "how many seeds, from --seed on (default 5; 1 for a model of your own)"
+    add_options(parser, "--class-weight", "--seeds", seeds=seeds)
     words = "of the source: most (four fifths train), biased, random or public (default most; "
     words += "with --weights public, where the source has masks)"
     add("--split", help=words)
     words = "auto (components of the source), raw or rownorm (default auto; raw with --weights)"
     add("--features", help=words)
-    add_own_model(parser)
-    words = "of --features auto (default 32)"
-    add("--components", type=positive_int, default=32, metavar="K", help=words)
-    add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
+    add_options(parser, *OWN_MODEL)
+    add_options(parser, "--seed", "--out", "--json", out=OUT)
 
 
 def _labels(text: str) -> int | str:
-    """How many labels, or the file that names them."""
     if text.lstrip("-").isdecimal():
         return whole_number(0, 10_000_000)(text)
     return str(path_type(text))
@@ -83,7 +70,6 @@ def run(args: argparse.Namespace) -> int:
         target_labels=args.target_labels,
         split=args.split or "most",
         features=args.features or ("raw" if own else "auto"),
-        components=args.components,
         model_options=options,
     )
     if own and args.split is None:

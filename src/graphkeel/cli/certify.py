@@ -9,8 +9,7 @@ prove them, write a certificate.
         any field of LyapunovConfig, by its name
 
 Writes certificate.json (check it with `keel check`), controllers.safetensors,
-model.safetensors and training.json. An interrupted run continues from its last
-finished round. Exit 0: proved, 1: refuted, 3: unknown.
+model.safetensors and training.json. Exit 0: proved, 1: refuted, 3: unknown.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from graphkeel.cli.shared.common import (
     EXIT_DONE,
     EXIT_REFUTED,
     EXIT_UNKNOWN,
-    add_common,
-    add_dataset,
+    OWN_MODEL,
+    add_options,
     console,
     emit,
     make_out_dir,
@@ -35,10 +34,10 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.shared.own_model import add_model, add_own_model, chosen_model, specs
+from graphkeel.cli.shared.own_model import chosen_model, specs
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.names import did_you_mean
-from graphkeel.core.signals import end_if_asked
+from graphkeel.core.signals import raise_pending
 
 if TYPE_CHECKING:
     from torch import nn
@@ -60,11 +59,10 @@ HELP = "prove the class controllers of a frozen model stable, and write certific
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add_dataset(parser)
-    add_model(parser)
-    add("--split", default="biased", help="biased, random or public (default biased)")
-    words = "auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)"
-    add("--features", default="auto", help=words)
+    split = {"default": "biased", "help": "biased, random or public (default biased)"}
+    features = "auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)"
+    first = ("--dataset", "--model", "--split", "--features")
+    add_options(parser, *first, split=split, features=features)
     add("--classes", default="all", help="all, or labels separated by commas (default all)")
     add("--form", default="anchored", help="anchored, homogeneous or paper (default anchored)")
     add("--engine", default="auto", help="who decides: auto, branch or smt (default auto)")
@@ -72,9 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--budget", type=seconds_type, default=45.0, metavar="S", help=words)
     words = "another field of LyapunovConfig, e.g. rho=1; may be repeated"
     add("--set", action="append", default=[], metavar="NAME=VALUE", help=words)
-    add_own_model(parser)
     words = "write the certificate and the controllers here (default: certify-DATASET)"
-    add_common(parser, out_help=words)
+    add_options(parser, *OWN_MODEL, "--seed", "--out", "--json", out=words)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -218,7 +215,6 @@ def _chosen(words: list[str]) -> dict[str, Any]:
 
 
 def _value(name: str, text: str, kind: Any) -> Any:
-    """A field's value from its text."""
     kinds = get_args(kind) or (kind,)
     if str in kinds:
         return text
@@ -233,7 +229,6 @@ def _value(name: str, text: str, kind: Any) -> Any:
 
 
 def _facts(result: CertifyResult, task: GraphTask, labels: list[int], out: Path) -> dict[str, Any]:
-    """The result as plain values."""
     from graphkeel.lyapunov.certify import CERTIFICATE
 
     facts = {"seconds": result.seconds, "features": task.n_features}
@@ -266,7 +261,7 @@ def _graph_facts(graph: dict[str, Any]) -> dict[str, Any]:
 
 def _say_round(log: RoundLog) -> None:
     """One line a round on stderr; then it is a good moment to end, if somebody asked for it."""
-    end_if_asked()
+    raise_pending()
     proved = log.verdicts.count("proved")
     console(stderr=True).print(
         f"round {log.round}: {proved} of {len(log.classes)} open classes proved, "
@@ -297,7 +292,6 @@ def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def show(payload: dict[str, Any]) -> None:
-    """The table of classes, and what holds in sentences."""
     from rich.table import Table
 
     title = f"{payload['dataset']} · {payload['model']} · {payload['form']}"

@@ -22,22 +22,21 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import (
     EXIT_BAD_INPUT,
     EXIT_DONE,
     EXIT_REFUTED,
-    add_json,
+    OWN_MODEL,
+    add_options,
     dataset_type,
     emit_json,
     emit_lines,
     path_type,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
+from graphkeel.cli.shared.own_model import chosen_model, specs
 from graphkeel.cli.shared.proofs import add_check_arguments, linked_to_files
-from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import CertificateError, ConfigError, KeelError
 
 if TYPE_CHECKING:
@@ -53,9 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=path_type, metavar="FILE", help=words)
     words = "compare hash and domain with this graph (needs a model)"
     parser.add_argument("--data", type=dataset_type, metavar="NAME|FILE", help=words)
-    add_own_model(parser)
+    add_options(parser, *OWN_MODEL)
     add_check_arguments(parser)
-    add_json(parser)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,15 +73,13 @@ def run(args: argparse.Namespace) -> int:
         found = {name: getattr(result, name) for name in ("together", "graph", "steering")}
         emit_json({**payload, **links, "classes": classes, **found, "on_graph": result.on_graph})
     else:
-        emit_lines(fitted(report(result), terminal_width()))
+        emit_lines(report(result))
     return EXIT_DONE if result.accepted else EXIT_REFUTED
 
 
 def _checked(args: argparse.Namespace) -> LinkedResult:
-    from graphkeel.certificate.check import check_certificate, link
+    from graphkeel.certificate.check import check_certificate, linked
     from graphkeel.certificate.encoding import read_certificate
-    from graphkeel.certificate.equilibrium import STATES
-    from graphkeel.certificate.steering import STEERING
 
     is_own = args.weights is not None or args.factory is not None
     if is_own and args.model is not None:
@@ -103,9 +100,7 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
         return result
     content = read_certificate(args.certificate)
     data = None if args.data is None else _graph(args, content.get("provenance") or {})
-    stored = [Path(args.certificate).with_name(name) for name in (STATES, STEERING)]
-    difference = link(content, _model(args, content), data, *stored)
-    return result.linked(difference, with_data=data is not None)
+    return linked(result, args.certificate, _model(args, content), data)
 
 
 def _model(args: argparse.Namespace, content: dict[str, Any]) -> Any:

@@ -3,7 +3,7 @@ downloaded.
 
 A graph network is trained on a biased handful of labels and frozen. graphkeel then rewrites the
 node features at test time, first with the training labels alone, then with labels that arrive
-later, and the same frozen weights are asked again. With --out the picture is written as a PNG as
+later, and the same frozen weights answer again. With --out the picture is written as a PNG as
 well."""
 
 from __future__ import annotations
@@ -12,13 +12,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import (
-    add_common,
-    add_seeds,
-    console,
-    emit,
-    make_out_dir,
-)
+from graphkeel.cli.shared.common import add_options, console, emit, make_out_dir
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
@@ -34,8 +28,9 @@ _STEPS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_seeds(parser, "biased splits to run (default 5)", default=5)
-    add_common(parser, out_help="write demo.png and the rows of every seed here")
+    seeds = {"default": 5, "help": "biased splits to run (default 5)"}
+    out = "write demo.png and the rows of every seed here"
+    add_options(parser, "--seeds", "--seed", "--out", "--json", seeds=seeds, out=out)
 
 
 def run(args: argparse.Namespace) -> int:

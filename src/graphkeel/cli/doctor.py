@@ -8,7 +8,7 @@ import os
 import platform
 from typing import Any
 
-from graphkeel.cli.shared.common import add_json, console, emit, verbatim
+from graphkeel.cli.shared.common import add_options, console, emit, verbatim
 from graphkeel.core.optional import is_installed
 
 HELP = "what is installed here"
@@ -33,7 +33,7 @@ _OPTIONAL = {  # module: (package, extra, what it is for)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_json(parser)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,7 +42,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def collect() -> dict[str, Any]:
-    """Everything the command prints, as plain values."""
     import torch
 
     from graphkeel.core.files import user_cache

@@ -14,12 +14,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import add_json, emit, emit_lines, path_type
-from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.cli.shared.common import add_options, emit, emit_lines, path_type
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkeel.certificate.sources import Layer
     from graphkeel.verify.problem import Problem
 
 HELP = "write a problem or a certificate as ONNX, VNN-LIB and SMT-LIB files"
@@ -34,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     formats = "onnx,vnnlib,smt2"
     words = "of onnx, vnnlib, smt2 (default all three)"
     parser.add_argument("--format", default=formats, metavar="LIST", help=words)
-    add_json(parser)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,8 +45,7 @@ def run(args: argparse.Namespace) -> int:
         for path in export(problem, folder, formats)
     ]
     payload = {"command": "export", "files": [str(path) for path in written]}
-    lines = fitted(_summary(written, args.out), terminal_width())
-    return emit(args, payload, lambda: emit_lines(lines))
+    return emit(args, payload, lambda: emit_lines(_summary(written, args.out)))
 
 
 def _summary(written: list[Path], out: Path) -> list[str]:
@@ -94,21 +91,13 @@ def _problem(content: dict[str, Any], entry: dict[str, Any]) -> Problem:
     """A class's closed loop: controller and head multiplied out exactly, then rounded once."""
     from graphkeel.certificate.encoding import decode_array
     from graphkeel.certificate.sources import collapsed, collapsed_loop, source_from_json
-    from graphkeel.verify.problem import Affine, Network, Problem
-
-    def network(layers: tuple[Layer, ...]) -> Network:
-        return Network(
-            tuple(
-                Affine(layer.weight, layer.bias, layer.weight_error, layer.bias_error)
-                for layer in layers
-            )
-        )
+    from graphkeel.verify.problem import Network, Problem
 
     controller = source_from_json(entry["controller"])
     stated = entry["problem"]
     return Problem(
-        network(collapsed_loop(controller, source_from_json(content["head"]))),
-        network(collapsed(source_from_json(entry["lyapunov"]))),
+        Network.of(*collapsed_loop(controller, source_from_json(content["head"]))),
+        Network.of(*collapsed(source_from_json(entry["lyapunov"]))),
         lower=decode_array(stated["lower"]),
         upper=decode_array(stated["upper"]),
         equilibrium=decode_array(stated["equilibrium"]),

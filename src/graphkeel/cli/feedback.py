@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
-    add_common,
+    SPEC,
+    add_options,
     console,
     emit,
     emit_lines,
@@ -31,7 +32,7 @@ from graphkeel.cli.shared.common import (
     positive_int,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import add_spec, chosen_spec, model_name
+from graphkeel.cli.shared.own_model import chosen_spec, model_name
 
 if TYPE_CHECKING:
     from graphkeel.graph import GraphTask
@@ -43,7 +44,7 @@ HELP = "take in labels that arrive later: new features, the same weights"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_spec(parser)
+    add_options(parser, *SPEC)
     source = parser.add_mutually_exclusive_group(required=True)
     words = "a CSV file with columns node and label, or Label Studio's export (.json)"
     source.add_argument("--labels", type=path_type, metavar="FILE", help=words)
@@ -55,11 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", type=path_type, metavar="FILE", help=words)
     words = "batches of --simulate (default 5)"
     parser.add_argument("--batches", type=positive_int, default=5, metavar="B", help=words)
-    add_common(parser, out_help="keep the final reconstruction here")
+    add_options(parser, "--seed", "--out", "--json", out="keep the final reconstruction here")
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.core.signals import end_if_asked
+    from graphkeel.core.signals import raise_pending
     from graphkeel.label import read_labels
     from graphkeel.runs.feedback import run_feedback, simulated
 
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
     for step in run_feedback(spec, args.seed, batches, out=args.out):
         steps.append(step)
-        end_if_asked()
+        raise_pending()
         console(stderr=True).print(
             verbatim(f"{step.known} labels: {step.reason}"), style="dim", highlight=False
         )
@@ -88,7 +89,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _suggest(args: argparse.Namespace, spec: RunSpec) -> int:
-    """Write the list that a person fills in."""
     from graphkeel.label.files import write_rows
     from graphkeel.label.view import View
     from graphkeel.runs.feedback import fitted

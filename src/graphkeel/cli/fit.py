@@ -24,17 +24,16 @@ from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
     EXIT_DONE,
-    add_json,
+    OWN_MODEL,
+    add_options,
     emit_json,
     emit_lines,
     jobs_type,
     number,
     path_type,
     positive_int,
-    seed_type,
 )
-from graphkeel.cli.shared.own_model import add_class_weight, add_own_model, chosen_model
-from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.cli.shared.own_model import chosen_model
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of this machine, where no scheduler is given (default 2)",
     )
-    add_own_model(parser)
+    add_options(parser, *OWN_MODEL)
     parser.add_argument(
         "--classes",
         type=positive_int,
@@ -70,15 +69,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="that the model tells apart (default: one more than the largest label)",
     )
-    add_class_weight(parser)
+    add_options(parser, "--class-weight")
     parser.add_argument(
         "--risk",
         type=number(0.0, 1.0),
         default=0.5,
         help="probability of harm up to which a change is kept (default 0.5)",
     )
-    parser.add_argument("--seed", type=seed_type, default=0, help="random seed (default 0)")
-    add_json(parser)
+    add_options(parser, "--seed", "--json", seed="random seed (default 0)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -111,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json({"command": "fit", **found.to_dict()})
     else:
-        emit_lines(fitted(_summary(found), terminal_width()))
+        emit_lines(_summary(found))
     return EXIT_DONE
 
 

@@ -25,9 +25,8 @@ import sys
 from typing import Any
 
 from graphkeel.cli.shared.common import (
-    add_class_names,
-    add_json,
-    add_seed_of_run,
+    SEED_OF_RUN,
+    add_options,
     emit,
     emit_lines,
     path_type,
@@ -43,12 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=path_type, metavar="RUN", help=run)
     show = "a CSV file with a column node: what people see of a node"
     parser.add_argument("--show", type=path_type, metavar="FILE", help=show)
-    add_class_names(parser)
-    add_seed_of_run(parser)
+    add_options(parser, "--classes", "--seed", seed=SEED_OF_RUN)
     port = "of the page (default: one that is free)"
     parser.add_argument("--port", type=whole_number(0, 65535), default=0, help=port)
     parser.add_argument("--open", action="store_true", help="open the page in the usual browser")
-    add_json(parser)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:

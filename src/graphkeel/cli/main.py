@@ -48,7 +48,6 @@ class Program:
     specs: str
 
     def parser(self) -> argparse.ArgumentParser:
-        """The parser of all commands."""
         parser = Parser(
             prog=self.name,
             description=self.description,
@@ -178,7 +177,6 @@ KEEL = Program("keel", f"graphkeel {__version__}", DESCRIPTION, COMMANDS, "graph
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command of `keel` and return its exit code."""
     return KEEL.main(argv)
 
 

@@ -22,8 +22,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
-    add_json,
-    add_seed_of_run,
+    OWN_MODEL,
+    SEED_OF_RUN,
+    add_options,
     console,
     dataset_type,
     emit,
@@ -32,8 +33,7 @@ from graphkeel.cli.shared.common import (
     path_type,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
-from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.cli.shared.own_model import chosen_model, specs
 
 if TYPE_CHECKING:
     from graphkeel.monitor import DriftReport
@@ -51,9 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--another", action="store_true", help=words)
     words = "of update, label or retrain (default 0.25, 2 and 8); may be given several times"
     add("--price", type=_price, action="append", default=[], metavar="STEP=POINTS", help=words)
-    add_seed_of_run(parser)
-    add_own_model(parser)
-    add_json(parser)
+    add_options(parser, "--seed", *OWN_MODEL, "--json", seed=SEED_OF_RUN)
 
 
 def _price(text: str) -> tuple[str, float]:
@@ -97,7 +95,7 @@ def _show(args: argparse.Namespace, found: DriftReport) -> None:
         mark = "drifted" if test.drifted else ""
         table.add_row(test.name, f"{test.effect:.2f}", f"{test.p_value:.2g}", mark)
     print_(table)
-    emit_lines(fitted(_lines(args, found), terminal_width()))
+    emit_lines(_lines(args, found))
 
 
 def _lines(args: argparse.Namespace, found: DriftReport) -> list[str]:
@@ -109,6 +107,9 @@ def _lines(args: argparse.Namespace, found: DriftReport) -> list[str]:
         f"{found.new:,} new nodes, {found.changed:,} with other features; {found.far:,} new ones "
         "have no label near.",
     ]
+    if found.apart:
+        words = "nodes are far from every label and unlike all that have one: answers there are"
+        lines.append(f"{found.apart:,} {words} counted as guesses.")
     if found.action == "label":
         lines.append("Label: " + " ".join(map(str, found.suggested)))
     page = args.folder / "monitor.html"

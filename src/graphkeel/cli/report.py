@@ -17,15 +17,13 @@ import argparse
 from pathlib import Path
 
 from graphkeel.cli.shared.common import (
-    add_class_names,
-    add_dataset,
-    add_json,
+    OWN_MODEL,
+    add_options,
     emit,
     emit_lines,
     path_type,
-    seed_type,
 )
-from graphkeel.cli.shared.own_model import add_features, add_own_model, add_split, chosen_spec
+from graphkeel.cli.shared.own_model import chosen_spec
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import read_lines
 
@@ -37,15 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", type=path_type, nargs="*", metavar="RUN", help=folders)
     page = "the page (default: RUN/report.html)"
     parser.add_argument("--to", type=path_type, metavar="FILE", help=page)
-    out = "write report.html into this folder"
-    parser.add_argument("--out", type=path_type, metavar="DIR", help=out)
-    add_class_names(parser)
-    add_dataset(parser)
-    add_split(parser)
-    add_features(parser)
-    add_own_model(parser)
-    parser.add_argument("--seed", type=seed_type, default=0, help="of the split (default 0)")
-    add_json(parser)
+    own = ("--dataset", "--split", "--features", *OWN_MODEL)
+    add_options(parser, "--classes", *own, "--seed", "--json", seed="of the split (default 0)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
             fix="Name a folder written with --out, or a model with --weights and --factory.",
         )
     names = [] if args.classes is None else read_lines(args.classes)
-    path = args.to or (args.out or Path(*args.folders[:1])) / "report.html"
+    path = args.to or Path(*args.folders[:1]) / "report.html"
     held = _fit(args, path, names) if own else _gather(args, path, names)
     size = path.stat().st_size
     payload = {"command": "report", "report": str(path), "bytes": size, **held}
@@ -74,9 +65,9 @@ def _gather(args: argparse.Namespace, path: Path, names: list[str]) -> dict[str,
     """Write the page of what the folders hold, and say what that is."""
     from graphkeel.report.page import write_report
     from graphkeel.report.sources import find_sources
-    from graphkeel.runs.opened import told_by
+    from graphkeel.runs.opened import report_facts
 
-    sources = find_sources(args.folders, told_by(args.folders), names)
+    sources = find_sources(args.folders, report_facts(args.folders), names)
     write_report(sources, path)
     return {
         "run": sources.run is not None,
@@ -87,7 +78,6 @@ def _gather(args: argparse.Namespace, path: Path, names: list[str]) -> dict[str,
 
 
 def _fit(args: argparse.Namespace, path: Path, names: list[str]) -> dict[str, object]:
-    """Fit a model of the user's own, and write its page."""
     from graphkeel.runs.feedback import fitted
 
     rec, data = fitted(chosen_spec(args), args.seed)

@@ -17,15 +17,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import (
-    add_common,
-    add_seeds,
+    SPEC,
+    add_options,
     console,
     emit,
     make_out_dir,
     say_reused,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import add_spec, chosen_spec
+from graphkeel.cli.shared.own_model import chosen_spec
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
@@ -35,12 +35,15 @@ if TYPE_CHECKING:
 HELP = "better predictions from the same frozen weights, over several seeds"
 
 
+OUT = "keep rows, decisions and features here; the run can be continued"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_spec(parser)
+    add_options(parser, *SPEC)
     words = "auto (default), none, replace, diffuse, or a control: no-model, random-weights"
     parser.add_argument("--method", default="auto", help=words)
-    add_seeds(parser, "how many seeds, from --seed on (default 10; 1 for a model of your own)")
-    add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
+    seeds = "how many seeds, from --seed on (default 10; 1 for a model of your own)"
+    add_options(parser, "--seeds", "--seed", "--out", "--json", seeds=seeds, out=OUT)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,10 +62,9 @@ def run_spec(args: argparse.Namespace, spec: AnySpec, usual_seeds: int = 10) -> 
 
 
 def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult:
-    """`run_seeds` with a progress bar on stderr."""
     from rich.progress import Progress
 
-    from graphkeel.core.signals import end_if_asked
+    from graphkeel.core.signals import raise_pending
     from graphkeel.runs.run import run_seeds
 
     with Progress(console=console(stderr=True), transient=True) as progress:
@@ -70,7 +72,7 @@ def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult:
 
         def on_row(_: object) -> None:
             progress.advance(bar)
-            end_if_asked()
+            raise_pending()
 
         result = run_seeds(spec, seeds, on_row=on_row, **options)
     if result.reused:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import add_json, emit, emit_lines, path_type, seconds_type
+from graphkeel.cli.shared.common import add_options, emit, emit_lines, path_type, seconds_type
 from graphkeel.cli.shared.proofs import (
     add_verify_arguments,
     run_property,
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group()
     words = f"which engine decides: {', '.join(ENGINES)} (default auto)"
     who.add_argument("--engine", choices=ENGINES, default="auto", metavar="NAME", help=words)
-    words = "ask every installed engine, each with --timeout"
+    words = "run every installed engine, each with --timeout"
     who.add_argument("--cross-check", action="store_true", help=words)
     words = "of positivity, decrease, invariance, region, sublevel-invariance, sublevel-decrease"
     words += " (default: all that the problem has)"
@@ -56,11 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--timeout", type=seconds_type, default=60.0, metavar="S", help=words)
     words = "whether --timeout is of wall or of processor time (default wall)"
     add("--clock", choices=("wall", "processor"), default="wall", help=words)
-    add_json(parser)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, decide, print."""
     if args.property is not None or args.problem.suffix == ".onnx":
         return run_property(args)
     if args.results is not None:

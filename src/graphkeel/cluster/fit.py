@@ -6,7 +6,6 @@ the cluster."""
 from __future__ import annotations
 
 import json
-import operator
 import shutil
 import tempfile
 import time
@@ -17,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.cluster.graph import Matrices, ShardedGraph, known_nodes, make_matrices
@@ -27,9 +25,9 @@ from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.steps import stage, step
 from graphkeel.graph.label_sets import Known
 from graphkeel.graph.propagate.local import row_blocks
-from graphkeel.graph.propagate.rowwise import fold
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.linear_map import LinearMap, Propagation
+from graphkeel.models.units import check_finite
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import Correction, Rule, correct
 from graphkeel.reconstruct.guard import GuardDecision
@@ -113,7 +111,7 @@ def fit_shards(
     scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=target))
     try:
         with step("fit on a cluster") as facts, connected(scheduler, workers, settings) as client:
-            cluster = Cluster(client, scratch, len(graph.x), settings)
+            cluster = Cluster(client, scratch, len(graph.x), graph.x.shape[1], settings)
             check_shared(cluster)
             context = _context(cluster, graph, frozen, seed)
             found = correct(context, _known(graph, cluster, context.n_classes), rule)
@@ -197,10 +195,8 @@ class _ClusterContext(Context):
 def _context(
     cluster: Cluster, graph: ShardedGraph, frozen: FrozenModel, seed: int
 ) -> _ClusterContext:
-    stored = cluster.at_home(graph.x)
-    if not fold(_is_finite, stored, combine=operator.and_):
-        raise DataError("features must be finite to be steered", got="nan or inf in the shards")
-    x: Any = cluster.tensor(stored)
+    x: Any = cluster.tensor(cluster.at_home(graph.x))
+    check_finite(x, "features")
     context = _ClusterContext(frozen, x, torch.zeros(2, 0, dtype=torch.int64), seed=seed)
     context.cluster = cluster
     width = LinearMap.read(frozen)
@@ -211,10 +207,6 @@ def _context(
     stage("normalising the graph")
     context.matrices = make_matrices(cluster, graph.edges)
     return context
-
-
-def _is_finite(part: NDArray[Any]) -> bool:
-    return bool(np.isfinite(part).all())
 
 
 def _known(graph: ShardedGraph, cluster: Cluster, n_classes: int) -> Known:
@@ -242,10 +234,10 @@ def _write(
     spans = [(i, bounds[i], bounds[i + 1]) for i in range(len(bounds) - 1)]
     for name, values in arrays.items():
         (out / name).mkdir()
-        cluster.each(partial(_write_shard, values, out / name), spans)
+        cluster.each(partial(_write_shard, values, out / name, cluster.block), spans)
 
 
-def _write_shard(values: Lazy, folder: Path, span: tuple[int, int, int]) -> None:
+def _write_shard(values: Lazy, folder: Path, block_rows: int, span: tuple[int, int, int]) -> None:
     """One block after the other, so that a shard may be larger than a worker's memory."""
     number, first, last = span
     probe = values.rows(slice(first, first + 1)).numpy()
@@ -253,7 +245,7 @@ def _write_shard(values: Lazy, folder: Path, span: tuple[int, int, int]) -> None
         shape = (last - first, *probe.shape[1:])
         header = {"descr": probe.dtype.str, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
-        for rows in row_blocks(last, start=first):
+        for rows in row_blocks(last, block_rows, first):
             file.write(np.ascontiguousarray(values.rows(rows).numpy()).data)
     Path(file.name).replace(folder / f"{number:05d}.npy")
 

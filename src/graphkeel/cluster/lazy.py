@@ -33,6 +33,7 @@ class Lazy:
         self._n_rows = n_rows
         self._function = function
         self._values = tuple(values)
+        self._lengths: Lazy | None = None
 
     @classmethod
     def of(cls, array: Stored, home: Any) -> Lazy:
@@ -131,9 +132,11 @@ class Lazy:
         return self._folded(_sum) / (self._n_rows * self.shape[1:].numel())
 
     def norm(self, *args: Any, **kwargs: Any) -> Any:
-        """Of all rows; or of each, along a dimension."""
+        """Of all rows; or of each, computed once."""
         if args or kwargs:
-            return self._mapped(torch.norm, self, *args, **kwargs)
+            if self._lengths is None:
+                self._lengths = self._mapped(torch.norm, self, *args, **kwargs).stored()
+            return self._lengths
         return self.double().square().sum().sqrt()
 
     def all(self) -> Tensor:

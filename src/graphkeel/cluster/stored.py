@@ -194,6 +194,24 @@ class StoredMatrix:
         shape = (len(starts) - 1, len(halo))
         return sparse.csr_matrix((values, columns, starts), shape=shape), halo
 
+    @property
+    def nbytes(self) -> int:
+        """Of its entries in one piece, as they are in files."""
+        kinds = ("starts", "columns", "values")
+        parts = range(len(self.bounds) - 1)
+        return sum(self._path(part, kind).stat().st_size for part in parts for kind in kinds)
+
+    def whole(self) -> sparse.csr_matrix:
+        """All of it, here."""
+        parts = [self._over_all(*self.part(i)) for i in range(len(self.bounds) - 1)]
+        return sparse.vstack(parts, format="csr")
+
+    def _over_all(self, rows: sparse.csr_matrix, halo: Ids) -> sparse.csr_matrix:
+        """Rows over all columns."""
+        columns = halo.astype(rows.indices.dtype)[rows.indices]
+        shape = (rows.shape[0], self.shape[1])
+        return sparse.csr_matrix((rows.data, columns, rows.indptr), shape=shape)
+
     def keep(self, part: int, rows: sparse.csr_matrix, halo: Ids) -> None:
         """Write a part."""
         kind = np.int32 if rows.nnz <= np.iinfo(np.int32).max else np.int64
@@ -213,10 +231,7 @@ class StoredMatrix:
         for home in np.unique(homes):
             rows, halo = self.part(int(home))
             rows = rows[ids[homes == home] - self.bounds[home]]
-            shape = (rows.shape[0], self.shape[1])
-            found.append(
-                sparse.csr_matrix((rows.data, halo[rows.indices], rows.indptr), shape=shape)
-            )
+            found.append(self._over_all(rows, halo))
         joined = found[0] if len(found) == 1 else sparse.vstack(found, format="csr")
         return joined if (np.diff(order) == 1).all() else joined[np.argsort(order)]
 

@@ -6,6 +6,7 @@ task again gets the same: Dask's own rescheduling survives a worker that dies.""
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 import uuid
@@ -24,9 +25,10 @@ from graphkeel.cluster.lazy import Lazy
 from graphkeel.cluster.stored import Stored, StoredMatrix, write_array
 from graphkeel.core.errors import ConfigError, DataError, KeelError
 from graphkeel.core.optional import import_optional
-from graphkeel.graph.propagate.local import STREAM, multiply, row_blocks
+from graphkeel.graph.propagate.local import STREAM, multiply, pagerank, row_blocks
 
 Array = NDArray[Any]
+_COPIES = 6  # of the columns that walk: as they were, three in work, their sum, and one on its way
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,19 @@ class ClusterSettings:
     """How work is cut.
 
     Attributes:
-        tasks: parts of the rows for each thread of the cluster.
         rows: most rows of a part; fewer where it takes that many tasks to keep all threads busy.
+        block: numbers of the features that are read at once.
         halo: share of a thread's memory for the values that a part reads from its neighbours; where
             they take more, columns are worked on one group after the other.
+        walk: share for a graph and the columns that walk all over it in one task; where they take
+            more, every step is a round of tasks on parts of the rows.
         waiting: seconds in which a scheduler must answer, and a first worker be there.
     """
 
-    tasks: int = 4
-    rows: int = 1 << 15
+    rows: int = 1 << 16
+    block: int = 1 << 22
     halo: float = 0.1
+    walk: float = 0.3
     waiting: float = 30.0
 
     def bounds(self, n_rows: int, threads: int) -> list[int]:
@@ -53,8 +58,7 @@ class ClusterSettings:
             n_rows: of all of them.
             threads: of the cluster.
         """
-        wanted = -(-n_rows // (self.tasks * max(1, threads)))
-        blocks = max(1, min(self.rows, wanted) // STREAM.part)
+        blocks = -(-n_rows // (max(1, threads) * STREAM.part))
         rows = min(self.rows, blocks * STREAM.part)
         return [*range(0, n_rows, rows), n_rows]
 
@@ -66,6 +70,7 @@ class Cluster:
         client: of a running cluster.
         scratch: a folder that all workers see.
         n_rows: of the arrays.
+        width: of the widest of them.
     """
 
     def __init__(
@@ -73,14 +78,18 @@ class Cluster:
         client: Any,
         scratch: Path,
         n_rows: int,
+        width: int = 1,
         settings: ClusterSettings = ClusterSettings(),
     ) -> None:
         self.client = client
         self.scratch = scratch
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        self.bounds = settings.bounds(n_rows, sum(one["nthreads"] for one in workers))
+        self.threads = sum(one["nthreads"] for one in workers)
+        self.bounds = settings.bounds(n_rows, self.threads)
         memory = min((one["memory_limit"] or 2**31) / one["nthreads"] for one in workers)
         self.halo_bytes = int(settings.halo * memory)
+        self.walk_bytes = int(settings.walk * memory)
+        self.block = max(64, min(STREAM.part, settings.block // width))
         self.tasks = 0
 
     def __reduce__(self) -> Any:
@@ -96,7 +105,7 @@ class Cluster:
     def rowwise(self, function: Callable[..., Array], arrays: Sequence[Any]) -> Stored:
         """function(part, …) of all rows, in files."""
         folder = self.folder()
-        kinds = self.each(partial(_rowwise, function, arrays, folder), self.spans())
+        kinds = self.each(partial(_rowwise, function, arrays, folder, self.block), self.spans())
         return self._made(folder, kinds)
 
     def fold(
@@ -104,7 +113,7 @@ class Cluster:
     ) -> Any:
         """function(part, …) of all rows, combined in the order of the blocks, as one machine
         does."""
-        parts = self.each(partial(_fold, function, arrays, combine), self.spans())
+        parts = self.each(partial(_fold, function, arrays, combine, self.block), self.spans())
         found = None
         for block in (block for part in parts for block in part):
             found = block if found is None else combine(found, block)
@@ -128,6 +137,30 @@ class Cluster:
         if folders[1] is None:
             return found, None
         return found, self._made(folders[1], [kind for _, kind in kinds])
+
+    def walk(
+        self,
+        matrix: StoredMatrix,
+        values: Stored,
+        steps: int,
+        teleport: float,
+        series: tuple[float, ...],
+    ) -> Stored:
+        """`pagerank` of the values: some columns a task where the graph fits, else by parts."""
+        left = self.walk_bytes - 2 * matrix.nbytes
+        width = min(-(-values.shape[1] // self.threads), left // (_COPIES * 4 * len(values)))
+        if width < 1:
+            if len(series) > steps:
+                return self.hops(matrix, values, steps, teleport)
+            return self.chebyshev(matrix, values, series)
+        firsts = range(0, values.shape[1], width)
+        columns = [slice(first, min(first + width, values.shape[1])) for first in firsts]
+        folder, found = self.folder(), self.folder()
+        walked = partial(_walked, matrix, values, steps, teleport, self.bounds, folder)
+        self.each(walked, list(enumerate(columns)))
+        kinds = self.each(partial(_side_by_side, folder, len(columns), found), self.spans())
+        self.owned(folder)  # nobody keeps it, so it goes
+        return self._made(found, kinds)
 
     def hops(self, matrix: StoredMatrix, values: Stored, hops: int, teleport: float) -> Stored:
         """Z ← (1−a)·ŜZ + a·values, from Z = values."""
@@ -277,11 +310,15 @@ def _run(task: Callable[[Any], Any], span: Any) -> Any:
 
 
 def _rowwise(
-    function: Callable[..., Array], arrays: Sequence[Any], folder: Path, span: Sequence[int]
+    function: Callable[..., Array],
+    arrays: Sequence[Any],
+    folder: Path,
+    block_rows: int,
+    span: Sequence[int],
 ) -> tuple[tuple[int, ...], str]:
     part, first, last = span
     found = None
-    for rows in row_blocks(last, start=first):
+    for rows in row_blocks(last, block_rows, first):
         block = np.asarray(function(*(array[rows] for array in arrays)))
         if found is None:
             found = np.empty((last - first, *block.shape[1:]), block.dtype)
@@ -299,17 +336,46 @@ def _fold(
     function: Callable[..., Any],
     arrays: Sequence[Any],
     combine: Callable[..., Any],
+    block_rows: int,
     span: Sequence[int],
 ) -> list[Any]:
-    """A value for each block; whole numbers are combined, as their order does not matter."""
+    """A value for each block that one machine would take; whole numbers are combined, as their
+    order does not matter."""
     found: list[Any] = []
-    for rows in row_blocks(span[2], start=span[1]):
+    for rows in row_blocks(span[2], block_rows, span[1]):
         value = function(*(array[rows] for array in arrays))
-        if found and getattr(value, "dtype", np.dtype(float)).kind in "iu":
+        is_whole = getattr(value, "dtype", np.dtype(float)).kind in "iu"
+        if found and (is_whole or block_rows < STREAM.part):
             found[0] = combine(found[0], value)
         else:
             found.append(value)
     return found
+
+
+def _walked(
+    matrix: StoredMatrix,
+    values: Stored,
+    steps: int,
+    teleport: float,
+    bounds: list[int],
+    folder: Path,
+    group: tuple[int, slice],
+) -> None:
+    """Some columns' walk over the whole graph, by the function of one machine."""
+    number, columns = group
+    some = np.empty((len(values), columns.stop - columns.start), np.float32)
+    for rows in row_blocks(len(values)):
+        some[rows] = values[rows, columns]
+    some = pagerank(matrix.whole(), some, steps, teleport, some)
+    for part, (first, last) in enumerate(itertools.pairwise(bounds)):
+        write_array(folder / f"{part}-{number}.npy", some[first:last])
+
+
+def _side_by_side(
+    folder: Path, n_groups: int, out: Path, span: Sequence[int]
+) -> tuple[tuple[int, ...], str]:
+    groups = [np.load(folder / f"{span[0]}-{number}.npy") for number in range(n_groups)]
+    return _written(out, span[0], np.concatenate(groups, axis=1))
 
 
 def _product(

@@ -69,7 +69,7 @@ def solve_anchors(
     controller: str | Controller = "deadbeat",
     settings: AnchorSettings = AnchorSettings(),
 ) -> Anchors:
-    """Ask a controller for the anchor of every class.
+    """The anchor of every class, by a controller.
 
     `deadbeat` is the closed form: the least-norm solution for an affine head; any other head gets
     Levenberg–Marquardt steps.

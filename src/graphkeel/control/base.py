@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.tensors import relu_network
 
 Layers = tuple[tuple[Tensor, Tensor], ...]  # (weight, bias) in float64, a ReLU between each two
 
@@ -29,6 +30,24 @@ class Plant(Protocol):
     def n_out(self) -> int: ...
 
     def __call__(self, x: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class LayeredPlant:
+    """A plant that is nothing but its layers."""
+
+    layers: Layers
+
+    @property
+    def n_in(self) -> int:
+        return int(self.layers[0][0].shape[1])
+
+    @property
+    def n_out(self) -> int:
+        return int(self.layers[-1][0].shape[0])
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return relu_network(self.layers, x)
 
 
 @dataclass(frozen=True)
@@ -137,13 +156,6 @@ def regulation_at(
     return Regulation(name, anchor, residual, len(trajectory) - 1, states)
 
 
-def evaluate(layers: Layers, x: Tensor) -> Tensor:
-    """A ReLU network's value at x of shape (..., d)."""
-    for i, (weight, bias) in enumerate(layers):
-        x = torch.nn.functional.linear(x if i == 0 else x.relu(), weight, bias)
-    return x
-
-
 def jacobian(plant: Plant, x: Tensor) -> Tensor:
     """dC/dx at one feature, shape (n, d).
 
@@ -155,15 +167,8 @@ def jacobian(plant: Plant, x: Tensor) -> Tensor:
 
 
 def jacobians(plant: Plant, x: Tensor) -> Tensor:
-    """dC/dx at several features: exact for a layered plant, else by one backward pass a logit, or
-    by differences where the plant passes no gradients on.
-
-    Args:
-        x: shape (B, d).
-
-    Returns:
-        Shape (B, n, d), float64.
-    """
+    """dC/dx (B, n, d) at features (B, d): exact for a layered plant, else by one backward pass a
+    logit, or by differences where the plant passes no gradients on."""
     if not plant.layers:
         try:
             return _autograd_jacobians(plant, x.double())

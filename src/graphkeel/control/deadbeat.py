@@ -14,10 +14,10 @@ from torch import Tensor
 
 from graphkeel.control.base import (
     Controller,
+    LayeredPlant,
     Layers,
     Plant,
     Regulation,
-    evaluate,
     origin,
     regulation_at,
     set_point,
@@ -128,7 +128,7 @@ def _continued(
     Started on the ReLU head directly, Newton steps stall where too many units are off; the leaky
     ones never are."""
     for slope in settings.slopes if plant.layers else ():
-        x, _ = _stepped(_Leaky(plant, slope), target, x, settings)
+        x, _ = _stepped(_leaky(plant.layers, slope), target, x, settings)
     return _stepped(plant, target, x, settings)
 
 
@@ -146,36 +146,12 @@ def _stepped(
     return found[0], float(left.norm())
 
 
-@dataclass(frozen=True)
-class _Leaky:
-    """The plant with LeakyReLU in ReLU's place, written with ReLU alone so that it is a plant
-    itself."""
-
-    plant: Plant
-    slope: float
-
-    @property
-    def layers(self) -> Layers:
-        layers = list(self.plant.layers)
-        last = len(self.plant.layers) - 1
-        doubled: list[tuple[Tensor, Tensor]] = []
-        for i, (weight, bias) in enumerate(layers):
-            weight = weight if i == 0 else torch.cat([weight, -self.slope * weight], dim=1)
-            signs = (
-                (weight, bias)
-                if i == last
-                else (torch.cat([weight, -weight]), torch.cat([bias, -bias]))
-            )
-            doubled.append(signs)
-        return tuple(doubled)
-
-    @property
-    def n_in(self) -> int:
-        return self.plant.n_in
-
-    @property
-    def n_out(self) -> int:
-        return self.plant.n_out
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return evaluate(self.layers, x)
+def _leaky(layers: Layers, slope: float) -> LayeredPlant:
+    """LeakyReLU in ReLU's place, written with ReLU alone: units t and −t behind each layer."""
+    doubled = []
+    for i, (weight, bias) in enumerate(layers):
+        weight = weight if i == 0 else torch.cat([weight, -slope * weight], dim=1)
+        if i + 1 < len(layers):
+            weight, bias = torch.cat([weight, -weight]), torch.cat([bias, -bias])
+        doubled.append((weight, bias))
+    return LayeredPlant(tuple(doubled))

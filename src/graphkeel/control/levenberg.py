@@ -23,15 +23,8 @@ def levenberg_marquardt(
     """Steps from each start towards its target; one that comes no nearer is taken back and damped.
 
     The damping of the first step is relative to the mean squared slope of a logit; a row is done
-    at the goal for ‖C(x) − Y‖₂, and given up where no step helps.
-
-    Args:
-        targets: Y, float64, shape (B, n).
-        start: float64, shape (B, d).
-
-    Returns:
-        The features, shape (B, d), and what is left of Y − C(x), shape (B, n).
-    """
+    at the goal for ‖C(x) − Y‖₂, and given up where no step helps. Returns the features (B, d),
+    and what is left of Y − C(x), shape (B, n)."""
     x = start
     left = targets - plant(x).detach()
     factor = torch.full((len(x),), damping, dtype=torch.float64)

@@ -96,12 +96,8 @@ class ControllerBatch(nn.Module):
     """The controllers of all classes as one tensor program: every parameter has the class as its
     first axis. Methods take the positions of the classes that are still in work, shape (active,).
 
-    Args:
-        targets: equilibria Y, shape (classes, n).
-        width: half-widths of the domain, shape (classes, n); the unit of length each axis is
-            trained in.
-        anchors: f(Y) of the anchored forms, shape (classes, d); solved for where None.
-    """
+    The half-widths of the domain (classes, n) are the unit in which each axis is trained; f(Y) of
+    the anchored forms, `anchors` (classes, d), is solved for where None."""
 
     def __init__(
         self,

@@ -21,7 +21,6 @@ def did_you_mean(typed: object, known: Iterable[str], near: float = 0.6) -> str 
 def check_name(
     what: str, value: object, known: Iterable[str], error: type[KeelError] = ConfigError
 ) -> None:
-    """Refuse what is none of the known names."""
     names = tuple(known)
     if not isinstance(value, str) or value not in names:
         raise error(

@@ -2,7 +2,7 @@
 for Ctrl-C.
 
 Compiled code on the way sometimes swallows such an exception (a callback of numba's compiler, say,
-with a traceback on stderr), so what was asked for is remembered: commands call `end_if_asked` after
+with a traceback on stderr), so the signal is remembered: commands call `raise_pending` after
 each piece of work."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 
 class Terminated(BaseException):
-    """Asked to end (a shutdown, a batch system's time limit); no `except Exception` on the way
+    """A request to end (a shutdown, a batch system's time limit); no `except Exception` on the way
     swallows it."""
 
 
@@ -24,36 +24,36 @@ _RAISED: dict[int, type[BaseException]] = {
     signal.SIGTERM: Terminated,
 }
 _USUAL = (signal.SIG_DFL, signal.default_int_handler)
-_asked: list[type[BaseException]] = []
+_pending: list[type[BaseException]] = []
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
     """Raise where SIGINT or SIGTERM arrives; in threads, and where someone else handles them,
     nothing changes."""
-    _asked.clear()
+    _pending.clear()
     is_main = threading.current_thread() is threading.main_thread()
     mine = [number for number in _RAISED if is_main and signal.getsignal(number) in _USUAL]
     before = {number: signal.signal(number, _end) for number in mine}
     hook = sys.unraisablehook
-    # Once asked to end, objects that were being made are torn down half made; what they say of it
+    # From then on, objects that were being made are torn down half made; what they say of it
     # helps nobody.
-    sys.unraisablehook = lambda lost: None if _asked else hook(lost)
+    sys.unraisablehook = lambda lost: None if _pending else hook(lost)
     try:
         yield
     finally:
-        if not _asked:
+        if not _pending:
             sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def end_if_asked() -> None:
+def raise_pending() -> None:
     """End here if a signal has arrived and its exception has been lost since."""
-    if _asked:
-        raise _asked[0]
+    if _pending:
+        raise _pending[0]
 
 
 def _end(number: int, frame: object) -> None:  # noqa: ARG001 - a handler's two
-    _asked.append(_RAISED[number])
+    _pending.append(_RAISED[number])
     raise _RAISED[number]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from torch.nn.functional import linear
 
 from graphkeel.core.digests import file_sha256
 from graphkeel.core.errors import DataError
@@ -39,6 +40,13 @@ def save_tensors(
             )
         except SafetensorError as error:  # its name for whatever the disk refuses
             raise OSError(errno.EIO, str(error)) from error
+
+
+def relu_network(layers: Iterable[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
+    """The value at x (..., d) of affine layers with a ReLU between each two."""
+    for i, (weight, bias) in enumerate(layers):
+        x = linear(x.relu() if i else x, weight, bias)
+    return x
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,6 @@ class TensorFolder:
                 raise cannot_write(folder, error) from error
 
     def load(self, folder: Path) -> Contents:
-        """Tensors and JSON values that `save` stored."""
         path = folder / f"{self.name}.json"
         try:
             if not path.is_file():

@@ -28,10 +28,12 @@ class _Preparation:
     Attributes:
         pca: components, the paper's.
         kept: numbers of random features up to which they are computed only once.
+        sample: evenly spaced nodes on which means and spreads of random features are taken.
     """
 
     pca: int = 20
     kept: int = 1 << 24
+    sample: int = 50_000
 
 
 PREPARATION = _Preparation()
@@ -114,10 +116,11 @@ class ReluFeatures:
         self.home = home_of(x)
         weights = rng.standard_normal((x.shape[1], units)).astype(np.float32)
         self._offsets = bias * rng.standard_normal(units).astype(np.float32)
-        self._mean, spread = _moments(np.asarray, x)
+        some = x[:: max(1, x.shape[0] // PREPARATION.sample)]
+        self._mean, spread = _moments(np.asarray, some)
         scale = x.shape[1] ** 0.5 * np.maximum(spread, 1e-9)
         self._weights = weights / scale[:, None]
-        self._centre, _ = _moments(self._raw, x)
+        self._centre, _ = _moments(self._raw, some)
         self._kept = None
         if x.shape[0] * units <= PREPARATION.kept:
             self._kept = rowwise(self._computed, x)

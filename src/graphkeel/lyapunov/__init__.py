@@ -6,15 +6,15 @@ from __future__ import annotations
 from graphkeel.lyapunov.certify import certify
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.result import CertifyResult, ClassOutcome, RoundLog
-from graphkeel.lyapunov.training import Ask, ask_engine, ask_portfolio
+from graphkeel.lyapunov.training import Oracle, engine_oracle, portfolio_oracle
 
 __all__ = [
-    "Ask",
     "CertifyResult",
     "ClassOutcome",
     "LyapunovConfig",
+    "Oracle",
     "RoundLog",
-    "ask_engine",
-    "ask_portfolio",
     "certify",
+    "engine_oracle",
+    "portfolio_oracle",
 ]

@@ -1,49 +1,50 @@
 """certify: from a frozen model on a graph to controllers, their proofs and a certificate.
 
 The one way there: the command line, `Reconstructor.certify`, the tables and the figures call it.
-`certify_into` keeps everything in a folder, also the state of an unfinished run."""
+`certify_into` keeps everything in a folder."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from graphkeel.certificate import sealed, write_certificate
+from graphkeel.certificate import (
+    ClassProof,
+    GraphProof,
+    build_certificate,
+    sealed,
+    write_certificate,
+)
 from graphkeel.certificate.equilibrium import STATES
-from graphkeel.core.digests import file_sha256, json_sha256, sha256_of, tensors_sha256
+from graphkeel.control.base import Plant
+from graphkeel.core.digests import file_sha256
 from graphkeel.core.files import locked, write_text
 from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
+from graphkeel.lyapunov.closed_loop import controller_source, lyapunov_source, plain_source
 from graphkeel.lyapunov.config import LyapunovConfig
-from graphkeel.lyapunov.evidence import certificate_of
 from graphkeel.lyapunov.message_passing import Passing, graph_proof
 from graphkeel.lyapunov.on_graph import enclosed, passing_of, recognised_on_graph
-from graphkeel.lyapunov.result import (
-    CertifyResult,
-    RoundLog,
-    TrainResult,
-    TrainState,
-    anchor_of,
-)
+from graphkeel.lyapunov.result import CertifyResult, ClassOutcome, RoundLog, TrainResult, anchor_of
 from graphkeel.lyapunov.targets import targets_at
-from graphkeel.lyapunov.training import Ask, OnRound, ask_engine, train
+from graphkeel.lyapunov.training import OnRound, Oracle, engine_oracle, train
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.verify.problem import CONDITIONS
+from graphkeel.verify.result import ConditionReport, Verdict
 
 CERTIFICATE = "certificate.json"
 _CONTROLLERS = "controllers.safetensors"
-_STATE = "training-state.safetensors"  # that an interrupted run resumes from
 _TRAINING = "training.json"
 
 _log = logging.getLogger(__name__)
@@ -56,9 +57,8 @@ def certify(
     config: LyapunovConfig | None = None,
     *,
     classes: Sequence[int] | None = None,
-    verifier: str | Ask = "auto",
+    verifier: str | Oracle = "auto",
     on_round: OnRound | None = None,
-    resume: TrainState | None = None,
     provenance: dict[str, Any] | None = None,
     anchors: Tensor | None = None,
     constant: bool = False,
@@ -75,8 +75,7 @@ def certify(
         config: what to train and what to prove; by default `LyapunovConfig()`.
         classes: labels, by default all of them.
         verifier: the name of an engine, or a call that decides a problem.
-        on_round: called after every round with its log and a resumable state.
-        resume: the state that an interrupted run handed to `on_round`.
+        on_round: called after every round with its log.
         provenance: what the certificate should say of its making.
         anchors: features to certify as they are, shape (classes, d): each loop then rests where the
             head answers its feature. By default they are solved for.
@@ -94,29 +93,28 @@ def certify(
         return CertifyResult(head, None, None, head.unsupported, time.monotonic() - started)
     settings = config or LyapunovConfig()
     as_printed = settings.start_node is not None
-    asked = settings.resolved().goals if as_printed else tuple(CONDITIONS)
-    ask = ask_engine(verifier, asked) if isinstance(verifier, str) else verifier
+    conditions = settings.resolved().goals if as_printed else tuple(CONDITIONS)
+    oracle = engine_oracle(verifier, conditions) if isinstance(verifier, str) else verifier
     logits = frozen.logits(x, edge_index, **model_kwargs)
     labels = list(range(head.n_out)) if classes is None else list(classes)
     goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
 
     passing = recognised_on_graph(passing_of(frozen, head, model_kwargs), frozen, x, edge_index)
 
-    def report(entry: RoundLog, state: TrainState) -> None:
+    def report(entry: RoundLog) -> None:
         proved = entry.verdicts.count("proved")
         _log.info("round %d: %d of %d open classes proved", entry.round, proved, len(entry.classes))
         if on_round is not None:
-            on_round(entry, state)
+            on_round(entry)
 
     result = train(
         head,
         logits,
         labels,
         settings,
-        ask=ask,
+        oracle=oracle,
         regions=not as_printed,
         on_round=report,
-        resume=resume,
         targets=goals,
         constant=constant,
         passing=Passing(passing),
@@ -133,11 +131,80 @@ def certify(
     certificate = certificate_of(head, result, provenance=remarks, data_sha256=data, graph=proof)
     found = CertifyResult(head, certificate, result, "", 0.0, passing=passing)
     if labelled is not None:
-        found = enclosed(found, frozen, x, edge_index, labelled, shares=shares)
+        found = enclosed(found, x, edge_index, labelled, shares=shares)
     return replace(found, seconds=time.monotonic() - started)
 
 
-# ---- a folder: the certificate, the controllers, and the state of an unfinished run
+# ---- from a training result to a certificate
+
+
+def certificate_of(
+    plant: Plant,
+    result: TrainResult,
+    *,
+    provenance: dict[str, Any] | None = None,
+    data_sha256: str | None = None,
+    graph: GraphProof | None = None,
+) -> dict[str, Any]:
+    """The certificate of all classes, as a JSON object; `data_sha256` is the graph's whose logits
+    span the domain."""
+    delta, margin = result.config.delta, result.config.margin
+    proofs = [
+        _class_proof(outcome, _tolerance(outcome, delta), margin) for outcome in result.outcomes
+    ]
+    notes = {str(outcome.label): outcome.note for outcome in result.outcomes if outcome.note}
+    details = {
+        "config": asdict(result.config),
+        "stopped": result.stopped,
+        "notes": notes,
+        **(provenance or {}),
+    }
+    return build_certificate(
+        plain_source(plant.layers),
+        proofs,
+        provenance=details,
+        data_sha256=data_sha256,
+        graph=graph,
+    )
+
+
+def _tolerance(outcome: ClassOutcome, delta: float, share: float = 1 / 16) -> float:
+    """δ, at most a share of Y's size: a tolerance of Y's own size would say nothing."""
+    centre = outcome.problem.equilibrium
+    size = max(float(np.abs(centre).max()), float(np.ptp(centre)))
+    return min(delta, size * share) if size > 0 else delta
+
+
+def _class_proof(outcome: ClassOutcome, delta: float, margin: float) -> ClassProof:
+    """One class's weights, question and answers, as a certificate takes them, with the
+    representative's tolerance δ and the margin γ of its region."""
+    control = outcome.control
+    return ClassProof(
+        label=outcome.label,
+        form=control.form,
+        controller=controller_source(control),
+        lyapunov=lyapunov_source(outcome.function),
+        anchor=anchor_of(control),
+        problem=outcome.problem,
+        conditions={
+            condition.condition: _showable(condition) for condition in outcome.report.conditions
+        },
+        delta=delta,
+        margin=margin,
+    )
+
+
+def _showable(report: ConditionReport) -> ConditionReport:
+    """A proof that was found but not kept (too large, or by an engine without one) cannot be
+    re-checked by anyone."""
+    if report.verdict is not Verdict.PROVED or report.proof is not None:
+        return report
+    return replace(
+        report, verdict=Verdict.UNKNOWN, reason=f"{report.engine} found a proof but did not keep it"
+    )
+
+
+# ---- a folder: the certificate, the controllers, the states, the log
 
 
 def certify_into(
@@ -148,17 +215,9 @@ def certify_into(
     *,
     classes: list[int],
     remarks: dict[str, Any],
-    on_round: Callable[[RoundLog], None],
+    on_round: OnRound,
     verifier: str = "auto",
 ) -> CertifyResult:
-    """`certify`, with everything kept in a folder; an interrupted run goes on where it was."""
-    subject = frozen.weights_hash + task.hash + verifier
-    fingerprint = _fingerprint(config, classes, subject)
-
-    def keep(log: RoundLog, state: TrainState) -> None:
-        save_state(folder / _STATE, state, fingerprint)
-        on_round(log)
-
     trained = task.train_mask.nonzero().flatten()
     result = certify(
         frozen,
@@ -167,8 +226,7 @@ def certify_into(
         config,
         classes=classes,
         verifier=verifier,
-        on_round=keep,
-        resume=load_state(folder / _STATE, fingerprint),
+        on_round=on_round,
         provenance=remarks,
         labelled=(trained, task.y[trained]),
     )
@@ -176,7 +234,6 @@ def certify_into(
         return result
     with locked(folder):
         _write(folder, result.training, result.certificate, result.states)
-    (folder / _STATE).unlink(missing_ok=True)  # not before the results are on disk
     return result
 
 
@@ -190,8 +247,8 @@ def _write(
     if states is not None:
         save_tensors(folder / STATES, states)
     save_tensors(folder / _CONTROLLERS, _controllers(training), {"form": training.config.form})
-    rounds = [entry.as_dict() for entry in training.log]
-    log = {"config": training.config.as_dict(), "stopped": training.stopped, "rounds": rounds}
+    rounds = [asdict(entry) for entry in training.log]
+    log = {"config": asdict(training.config), "stopped": training.stopped, "rounds": rounds}
     write_text(folder / _TRAINING, json.dumps(log, indent=1) + "\n")
     checksum = {"controllers_sha256": file_sha256(folder / _CONTROLLERS)}
     certificate["provenance"] |= checksum
@@ -200,7 +257,6 @@ def _write(
 
 
 def _controllers(training: TrainResult) -> dict[str, Tensor]:
-    """Anchor, controller and Lyapunov function of every class."""
     tensors = {}
     for outcome in training.outcomes:
         tensors[f"{outcome.label}.anchor"] = torch.from_numpy(anchor_of(outcome.control)).clone()
@@ -208,38 +264,3 @@ def _controllers(training: TrainResult) -> dict[str, Tensor]:
             for name, tensor in weights.tensors().items():
                 tensors[f"{outcome.label}.{part}.{name}"] = tensor
     return tensors
-
-
-def _fingerprint(config: LyapunovConfig, classes: list[int], subject: str) -> str:
-    settings = {**config.resolved().as_dict(), "seconds": 0.0}
-    content = {**settings, "labels": classes, "subject": subject}
-    return json_sha256(content)
-
-
-def save_state(path: Path, state: TrainState, fingerprint: str) -> None:
-    """Write the state that a run resumes from."""
-    log = json.dumps([entry.as_dict() for entry in state.log])
-    metadata = {"fingerprint": fingerprint, "log": log, "sha256": _digest(state.tensors, log)}
-    save_tensors(path, state.tensors, metadata)
-
-
-def load_state(path: Path, fingerprint: str) -> TrainState | None:
-    """The state of an interrupted run; None if that was another run, or if the file is damaged."""
-    if not path.exists():
-        return None
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("fingerprint") != fingerprint:
-                return None  # of another task or configuration
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        if metadata["sha256"] != _digest(tensors, metadata["log"]):
-            return None
-        log = tuple(RoundLog(**entry) for entry in json.loads(metadata["log"]))
-        return TrainState(tensors, log)
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError, RecursionError):
-        return None
-
-
-def _digest(tensors: dict[str, Tensor], log: str) -> str:
-    return sha256_of([f"{tensors_sha256(tensors)} {log}"])

@@ -149,9 +149,6 @@ class ResolvedConfig(LyapunovConfig):
         known = ("positivity", "decrease")
         return known if self.loss == "paper" else (*known, "invariance", "region")
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class FitSettings:

@@ -6,7 +6,7 @@ every step: a step costs the same for twenty features as for three thousand."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -14,19 +14,6 @@ from torch import Tensor
 
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.models.aggregation import Aggregation, Branch, operator_of, run_layer, spread
-
-
-@dataclass(frozen=True)
-class GraphLoopSettings:
-    """Attributes:
-    steps: at most.
-    change: of a step, relative, below which margins no longer move.
-    entries: of features in work at once.
-    """
-
-    steps: int = 500
-    change: float = 1e-12
-    entries: int = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -47,16 +34,9 @@ class GraphRun:
 
 
 class GraphLoop:
-    """The closed loop on one graph.
+    """The closed loop of a recognised model on a graph with given features (N, d) and edges (2, E).
 
-    Args:
-        aggregation: the model, recognised.
-        x: given features, shape (N, d).
-        edge_index: shape (2, E).
-        controls: the controller of each class.
-        nodes: controlled nodes, int64, shape (M,).
-        shares: p of each of them, float64, shape (M, n).
-        settings: of the run.
+    The controllers of the classes act at `nodes` (M,), with the shares p, float64, shape (M, n).
     """
 
     def __init__(
@@ -67,9 +47,7 @@ class GraphLoop:
         controls: Mapping[int, NeuralWeights],
         nodes: Tensor,
         shares: Tensor,
-        settings: GraphLoopSettings = GraphLoopSettings(),
     ) -> None:
-        self.settings = settings
         self.aggregation = aggregation
         self.nodes = nodes
         matrix, self.scale = operator_of(aggregation.operator, edge_index, len(x))
@@ -79,8 +57,7 @@ class GraphLoop:
         self.parts = [_Part(control, nodes, shares[:, c]) for c, control in controls.items()]
         first = aggregation.layers[0]
         self.branches = [
-            _FirstBranch(one, _projected(x, one, settings.entries), self.parts, len(nodes))
-            for one in first
+            _FirstBranch(one, _projected(x, one), self.parts, len(nodes)) for one in first
         ]
         self.everywhere = torch.equal(nodes, torch.arange(len(x)))  # then no row has to be moved
 
@@ -107,41 +84,25 @@ class GraphLoop:
             value = run_layer(layer, value.relu(), self.matrix)
         return value
 
-    def features(self, x: Tensor, states: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """X(Ŷ) in float64 from the given features (N, d), some rows at a time: their slice, and the
-        features (rows, d)."""
-        step = max(1, self.settings.entries // int(x.shape[1]))
-        for start in range(0, len(x), step):
-            rows = slice(start, start + step)
-            value = x[rows].double()
-            inside = (self.nodes >= start) & (self.nodes < start + step)
-            value[self.nodes[inside] - start] = 0.0
-            for part in self.parts:
-                own = (part.nodes >= start) & (part.nodes < start + step)
-                fed = part.share[own] * part.control(states[part.nodes[own]])
-                value.index_add_(0, part.nodes[own] - start, fed)
-            yield rows, value
-
     @torch.no_grad()
-    def run(self, kappa: float, gauge: Tensor) -> GraphRun:
-        """From the answer to the given features to the equilibrium, as near as floats come; the
-        gauge is r of V(z) = Σ rᵢ|zᵢ|, float64, shape (n,)."""
+    def run(
+        self, kappa: float, gauge: Tensor, *, steps: int = 500, least: float = 1e-12
+    ) -> GraphRun:
+        """From the answer to the given features to the equilibrium, as near as floats come: until a
+        step changes less than `least`, relative. The gauge is r of V(z) = Σ rᵢ|zᵢ|, shape (n,)."""
         states = self.answer()
         residuals = []
         certain = []
-        for _ in range(self.settings.steps):
+        for _ in range(steps):
             following = self.step(states)
-            change = float((following - states).abs().max())
-            residuals.append(self._norm(following - states, gauge))
+            moved = (following - states).abs()
+            residuals.append(float(((moved @ gauge) / self.scale).max()))
             sure = self.certain(states, residuals[-1] / (1.0 - kappa), gauge)
             certain.append(int(sure.sum()))
             states = following
-            if change <= self.settings.change * (1.0 + float(states.abs().max())):
+            if float(moved.max()) <= least * (1.0 + float(states.abs().max())):
                 break
         return GraphRun(states, tuple(residuals), tuple(certain))
-
-    def _norm(self, states: Tensor, gauge: Tensor) -> float:
-        return float(((states.abs() @ gauge) / self.scale).max())
 
     def certain(self, states: Tensor, radius: float, gauge: Tensor) -> Tensor:
         """Where the margin exceeds the distance to the equilibrium, bool, shape (N,)."""
@@ -156,7 +117,6 @@ class _Part:
 
     def __init__(self, control: NeuralWeights, nodes: Tensor, share: Tensor) -> None:
         self.rows = slice(None) if bool(share.all()) else share.nonzero().flatten()
-        self.nodes = nodes[self.rows]
         self.share = share[self.rows].double().unsqueeze(1)
         self.control = control
 
@@ -193,7 +153,7 @@ class _FirstBranch:
         return fed
 
 
-def _projected(x: Tensor, branch: Branch, entries: int) -> Tensor:
+def _projected(x: Tensor, branch: Branch, entries: int = 1 << 24) -> Tensor:
     """X·Wᵀ + b in float64, some rows at a time."""
     parts = x.split(max(1, entries // int(x.shape[1])))
     return torch.cat([part.double() @ branch.weight.T for part in parts]) + branch.bias

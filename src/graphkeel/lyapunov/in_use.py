@@ -27,11 +27,8 @@ def certify_in_use(
     graph: Context, verifier: str, settings: dict[str, Any]
 ) -> tuple[CertifyResult, Anchors | None]:
     """Certify the anchors in use as they are; or others, where the settings ask for a strength or a
-    shift, or where the head answers an anchor in use with another class.
-
-    Returns:
-        What was proved, and the anchors that it is about, where all of it is.
-    """
+    shift, or where the head answers an anchor in use with another class. With the anchors that
+    it is about, where all of it is proved."""
     kept = graph.anchors()
     as_they_are = not {"strength", "shift", "form"} & set(settings)
     for name in settings:

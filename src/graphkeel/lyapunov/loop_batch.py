@@ -12,10 +12,10 @@ from torch import Tensor
 from graphkeel.control.base import Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
+from graphkeel.lyapunov.closed_loop import collapse
 from graphkeel.lyapunov.config import FitSettings, ResolvedConfig
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
-from graphkeel.lyapunov.loss import LossContext, lyapunov_loss, total
+from graphkeel.lyapunov.loss import lyapunov_loss, total
 from graphkeel.lyapunov.message_passing import Passing
 from graphkeel.lyapunov.states import NodeStates, StateSet, shared_domains
 from graphkeel.lyapunov.targets import Targets, choose_targets
@@ -53,28 +53,18 @@ class LoopBatch:
             anchors=self.goals.anchors,
         )
         self.function = make_lyapunov(config, targets, unit, self.generator)
-        low = torch.from_numpy(np.stack([domain.lower for domain in self.domains]))
-        high = torch.from_numpy(np.stack([domain.upper for domain in self.domains]))
-        loop = ClosedLoopBatch(plant, self.controller)
+        self.low = torch.from_numpy(np.stack([domain.lower for domain in self.domains]))
+        self.high = torch.from_numpy(np.stack([domain.upper for domain in self.domains]))
         aim = min(config.contraction, settings.aim * config.rho)
-        aims = torch.full((len(self.classes),), aim, dtype=torch.float64)
-        self.context = LossContext(
-            loop,
-            self.function,
-            torch.tensor(self.classes),
-            targets,
-            low,
-            high,
-            aims,
-            config,
-            self.goals.margins(self.classes),
-            settings,
-            passing.term(self.controller) if passing and config.form != "paper" else None,
-        )
-        self.states = self._first_states(logits, low, high)
+        # the decrease factor of each class that training aims at, below ρ
+        self.aims = torch.full((len(self.classes),), aim, dtype=torch.float64)
+        self.margins = self.goals.margins(self.classes)
+        # of the graph's loop, where it can be proved to contract
+        self.passing = passing.term(self.controller) if passing and config.form != "paper" else None
+        self.states = self._first_states(logits)
         self._optimiser: torch.optim.Adam | None = None
 
-    def _first_states(self, logits: Tensor, low: Tensor, high: Tensor) -> StateSet | NodeStates:
+    def _first_states(self, logits: Tensor) -> StateSet | NodeStates:
         config = self.config
         if config.start_node is not None:
             if len(self.classes) != 1:
@@ -84,7 +74,7 @@ class LoopBatch:
             return NodeStates(logits, config.start_node, len(self.classes))
         targets = self.goals.equilibria
         samples, hole = config.samples, config.epsilon
-        states = StateSet(logits, low, high, targets, samples, hole, self.settings)
+        states = StateSet(logits, self.low, self.high, targets, samples, hole, self.settings)
         states.fill(self.generator)
         return states
 
@@ -104,7 +94,7 @@ class LoopBatch:
         steps = 0
         while steps < self.config.steps and (steps == 0 or go_on()):
             states = self.states.batch(chosen, self.config.batch, self.generator)
-            terms = lyapunov_loss(self.context, states, chosen)
+            terms = lyapunov_loss(self, states, chosen)
             loss = total(terms)
             steps += 1
             if float(loss.detach()) <= self.settings.satisfied and not as_printed:
@@ -148,7 +138,7 @@ class LoopBatch:
             return value - self.config.positivity * distance <= slack
         if condition == "decrease":
             return after - self.config.rho * value >= -slack
-        low, high = self.context.low[k], self.context.high[k]
+        low, high = self.low[k], self.high[k]
         return bool(((following < low + slack) | (following > high - slack)).any())
 
     @torch.no_grad()
@@ -170,38 +160,7 @@ class LoopBatch:
 
     def tighten(self, k: int) -> None:
         """Aim lower: a loop that contracts faster is one whose proof takes fewer boxes."""
-        self.context.aims[k] *= self.settings.tighten
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All that changes during training, for a resumable state."""
-        saved = {
-            f"{part}.{name}": value.clone()
-            for part, module in self._modules().items()
-            for name, value in module.state_dict().items()
-        }
-        saved |= {f"states.{k}": extra.clone() for k, extra in enumerate(self.states.extra)}
-        if self.context.passing is not None:
-            saved["passing"] = self.context.passing.gauge.clone()
-        return {
-            **saved,
-            "generator": self.generator.get_state(),
-            "pool": self.states.pool.clone(),
-            "aims": self.context.aims.clone(),
-        }
-
-    def _modules(self) -> dict[str, torch.nn.Module]:
-        return {"controller": self.controller, "function": self.function}
-
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        for part, module in self._modules().items():
-            names = module.state_dict()
-            module.load_state_dict({name: tensors[f"{part}.{name}"] for name in names})
-        self.states.extra = [tensors[f"states.{k}"] for k in range(len(self.classes))]
-        self.states.pool = tensors["pool"]
-        if self.context.passing is not None:
-            self.context.passing.gauge = tensors["passing"]
-        self.context.aims.copy_(tensors["aims"])
-        self.generator.set_state(tensors["generator"])
+        self.aims[k] *= self.settings.tighten
 
 
 @contextmanager

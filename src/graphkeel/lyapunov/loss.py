@@ -8,57 +8,40 @@ of the loop with message passing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from graphkeel.lyapunov.closed_loop import (
     BatchLayers,
-    ClosedLoopBatch,
     axis_factors,
     gain_matrix,
     interval_bounds,
+    loop_layers,
     margin_bounds,
     run_layers,
 )
-from graphkeel.lyapunov.config import FitSettings, ResolvedConfig
-from graphkeel.lyapunov.function import LyapunovBatch
-from graphkeel.lyapunov.message_passing import PassingTerm
+
+if TYPE_CHECKING:
+    from graphkeel.lyapunov.loop_batch import LoopBatch
 
 _Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
 
 
-@dataclass(frozen=True)
-class LossContext:
-    """Constants of a run; equilibria and domains have shape (classes, n)."""
-
-    loop: ClosedLoopBatch
-    function: LyapunovBatch
-    classes: Tensor  # (classes,): the coordinate of each class
-    targets: Tensor
-    low: Tensor
-    high: Tensor
-    aims: Tensor  # (classes,): the decrease factor that training aims at, below ρ
-    config: ResolvedConfig
-    margins: Tensor  # (classes,): of Y, for its own class
-    settings: FitSettings
-    passing: PassingTerm | None = None  # the graph's loop, where it can be proved to contract
-
-
-def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> _Terms:
+def lyapunov_loss(batch: LoopBatch, states: Tensor, active: Tensor) -> _Terms:
     """All terms for states y of shape (active, points, n)."""
-    layers = context.loop.layers(active)
-    if context.config.loss == "paper":
-        return _paper_loss(context, layers, states, active)
-    return _margin_loss(context, layers, states, active)
+    layers = loop_layers(batch.plant, batch.controller, active)
+    if batch.config.loss == "paper":
+        return _paper_loss(batch, layers, states, active)
+    return _margin_loss(batch, layers, states, active)
 
 
-def _paper_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> _Terms:
+def _paper_loss(batch: LoopBatch, layers: BatchLayers, y: Tensor, active: Tensor) -> _Terms:
     """Eq. 11: mean of relu(−V) + relu(ΔV), plus V(Y)²."""
-    value = context.function(y, active)
-    change = context.function(run_layers(layers, y), active) - value
-    at_rest = context.function(context.targets[active].unsqueeze(1), active).squeeze(1)
+    value = batch.function(y, active)
+    change = batch.function(run_layers(layers, y), active) - value
+    at_rest = batch.function(batch.goals.equilibria[active].unsqueeze(1), active).squeeze(1)
     return {
         "positivity": (-value).relu().mean(dim=1),
         "decrease": change.relu().mean(dim=1),
@@ -66,38 +49,36 @@ def _paper_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Te
     }
 
 
-def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> _Terms:
-    config, origin = context.config, context.targets[active]
+def _margin_loss(batch: LoopBatch, layers: BatchLayers, y: Tensor, active: Tensor) -> _Terms:
+    config, origin = batch.config, batch.goals.equilibria[active]
     distance = (y - origin.unsqueeze(1)).abs().amax(dim=2).clamp_min(1e-12)
-    value, following = context.function(y, active), run_layers(layers, y)
-    aim = context.aims[active].unsqueeze(1)
-    excess = (context.function(following, active) - aim * value) / distance
+    value, following = batch.function(y, active), run_layers(layers, y)
+    aim = batch.aims[active].unsqueeze(1)
+    excess = (batch.function(following, active) - aim * value) / distance
     outside = (distance >= config.epsilon / y.shape[2] ** 0.5).double()
     at_rest = run_layers(layers, origin.unsqueeze(1)).squeeze(1)
     terms = {
         "positivity": ((1.1 * config.positivity + 1e-3) - value / distance).relu().mean(dim=1),
         "decrease": (excess.relu() * outside).mean(dim=1),
-        "origin": context.function(origin.unsqueeze(1), active).squeeze(1) ** 2,
+        "origin": batch.function(origin.unsqueeze(1), active).squeeze(1) ** 2,
         "equilibrium": ((at_rest - origin) ** 2).sum(dim=1),
-        "invariance": _invariance(context, layers, following, active),
-        "region": _region(context, layers, active),
+        "invariance": _invariance(batch, layers, following, active),
+        "region": _region(batch, layers, active),
     }
-    gains = context.function.gains(active)
+    gains = batch.function.gains(active)
     if gains is not None:
         terms |= _closed_form(layers, gains, aim)
-    if context.passing is not None:
-        terms["passing"] = context.passing(active, aim)
+    if batch.passing is not None:
+        terms["passing"] = batch.passing(active, aim)
     return terms
 
 
-def _invariance(
-    context: LossContext, layers: BatchLayers, following: Tensor, active: Tensor
-) -> Tensor:
+def _invariance(batch: LoopBatch, layers: BatchLayers, following: Tensor, active: Tensor) -> Tensor:
     """How far F(D) reaches out of D: at the sampled states, and by interval bounds over the whole
     box."""
-    low, high = context.low[active], context.high[active]
+    low, high = batch.low[active], batch.high[active]
     half = (high - low) / 2
-    edge = context.settings.inside * half
+    edge = batch.settings.inside * half
     inner_low, inner_high = low + edge, high - edge
     spread_low, spread_high = interval_bounds(layers, low, high)
     whole = ((spread_high - inner_high).relu() + (inner_low - spread_low).relu()) / half
@@ -107,14 +88,14 @@ def _invariance(
     return whole.sum(dim=1) + (seen / half.unsqueeze(1)).sum(dim=2).mean(dim=1)
 
 
-def _region(context: LossContext, layers: BatchLayers, active: Tensor) -> Tensor:
+def _region(batch: LoopBatch, layers: BatchLayers, active: Tensor) -> Tensor:
     """How far a state that belongs to the class may come to belong to another one, by bounds over
     the whole region."""
-    config, classes = context.config, context.classes[active]
-    low, high = context.low[active], context.high[active]
+    config, classes = batch.config, torch.tensor(batch.classes)[active]
+    low, high = batch.low[active], batch.high[active]
     bounds = margin_bounds(layers, low, high, classes, config.margin)
-    margin = context.margins[active].unsqueeze(1)
-    excess = (bounds + context.settings.margin * (margin - config.margin)).relu() / margin
+    margin = batch.margins[active].unsqueeze(1)
+    excess = (bounds + batch.settings.margin * (margin - config.margin)).relu() / margin
     return excess.sum(dim=1) - excess[torch.arange(len(classes)), classes]
 
 

@@ -8,7 +8,6 @@ Here a good gauge is chosen in floats; the factor is computed exactly where it i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -24,31 +23,15 @@ from graphkeel.models.aggregation import Aggregation
 from graphkeel.verify.problem import Array
 
 
-@dataclass(frozen=True)
-class _GaugeSettings:
-    """Attributes:
-    most_words: of a model whose factor is bounded.
-    power_steps: of the power iteration that finds a gauge.
-    follow_steps: of the same for each step of training, from the gauge before.
-    mixing: added to every entry of the matrix, the largest being one: all of the gauge is positive.
-    """
-
-    most_words: int = 1024
-    power_steps: int = 200
-    follow_steps: int = 2
-    mixing: float = 1e-3
-
-
-_SETTINGS = _GaugeSettings()
-
-
-def graph_proof(aggregation: Aggregation, controls: Sequence[NeuralWeights]) -> GraphProof:
+def graph_proof(
+    aggregation: Aggregation, controls: Sequence[NeuralWeights], most_words: int = 1024
+) -> GraphProof:
     """The claim of a certificate about message passing; a reason where there is none."""
     if aggregation.reason:
         return GraphProof(reason=aggregation.reason)
     layers = used_layers(aggregation)
     count = int(np.prod([len(layer) for layer in layers]))
-    if count > _SETTINGS.most_words:
+    if count > most_words:
         return GraphProof(reason=f"{count} products of powers are too many to bound")
     gains = word_gains(layers, controls)
     return GraphProof(
@@ -107,9 +90,9 @@ class PassingTerm:
         starts = sum((seen @ outer).abs() for seen in self.seen)
         return self.beyond @ starts @ self.controller.inner(active).abs()
 
-    def _follow(self, matrix: Tensor) -> None:
+    def _follow(self, matrix: Tensor, steps: int = 2) -> None:
         unit = matrix / matrix.max().clamp_min(1e-300)
-        self.gauge = _power_steps(self.gauge, unit, _SETTINGS.follow_steps)
+        self.gauge = _power_steps(self.gauge, unit, steps)
 
 
 def _merged(rest: list[list[tuple[int, Array]]], width: int) -> Array:
@@ -147,21 +130,21 @@ def _start(weight: Array, control: NeuralWeights) -> Array:
     return np.abs(weight @ outer) @ np.abs(inner)
 
 
-def _common_gauge(gains: Array) -> Array:
+def _common_gauge(gains: Array, steps: int = 200) -> Array:
     """r > 0 for which the factor of the graph's loop is small, shape (n,), float32 numbers."""
     total = gains.max(axis=1).sum(axis=0)
     ones = np.ones(total.shape[0])
     unit = total / (total.max() or 1.0)
-    perron = _power_steps(ones, unit, _SETTINGS.power_steps)
+    perron = _power_steps(ones, unit, steps)
     candidates = [ones, perron, np.sqrt(perron)]
     best = min(candidates, key=lambda r: loop_factor(gains, r))
     return (best / best.max()).astype(np.float32).astype(np.float64)
 
 
-def _power_steps(r: Any, matrix: Any, steps: int) -> Any:
-    """r after so many steps towards r·M = ρ(M)·r, all of it positive, as arrays or tensors: in the
-    norm Σ rᵢ|zᵢ| the matrix M expands least."""
-    mixed = matrix + _SETTINGS.mixing
+def _power_steps(r: Any, matrix: Any, steps: int, mixing: float = 1e-3) -> Any:
+    """r after so many steps towards r·M = ρ(M)·r, as arrays or tensors: in the norm Σ rᵢ|zᵢ| the
+    matrix M, whose largest entry is one, expands least. What is mixed in keeps r positive."""
+    mixed = matrix + mixing
     for _ in range(steps):
         r = r @ mixed
         r = r / r.max()

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from graphkeel.certificate import sealed
 from graphkeel.certificate.agreement import answers_difference, given_array, model_layers
 from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.equilibrium import with_equilibrium, without_equilibrium
@@ -27,7 +26,7 @@ from graphkeel.certificate.steering import (
     without_features,
 )
 from graphkeel.core.errors import CertificateError
-from graphkeel.lyapunov.graph_loop import GraphLoop, GraphRun
+from graphkeel.lyapunov.graph_loop import GraphLoop
 from graphkeel.lyapunov.result import CertifyResult
 from graphkeel.models.aggregation import Aggregation, recognise
 from graphkeel.models.frozen import FrozenModel
@@ -62,30 +61,21 @@ def recognised_on_graph(
 
 
 def _is_directed(found: Aggregation, edges: NDArray[np.int64]) -> bool:
-    """Whether the graph is directed, and the model was recognised on undirected ones only."""
     return found.undirected and not is_undirected(edges)
 
 
 def enclosed(
     result: CertifyResult,
-    frozen: FrozenModel,
     x: Tensor,
     edge_index: Tensor,
     labelled: tuple[Tensor, Tensor],
     *,
     shares: Tensor | None = None,
-    shipped: Tensor | None = None,
 ) -> CertifyResult:
     """The result with a claim about one graph's nodes, where the loop on the graph contracts.
 
-    Args:
-        x: features of the graph, shape (N, d).
-        edge_index: its edges, shape (2, E).
-        labelled: nodes and their classes, int64, shape (L,) each; they are controlled, each by the
-            controller of its class, where no shares are given.
-        shares: p_v(c) of a mixture of controllers at every node, shape (N, n).
-        shipped: features in use, shape (N, d), to be compared with those of the equilibrium.
-    """
+    The labelled nodes, given with their classes, int64, shape (L,) each, are controlled, each by
+    the controller of its class; or all nodes, by mixtures with the shares p_v(c), shape (N, n)."""
     certificate = result.certificate
     if certificate is None or certificate["graph"]["contraction"] != "proved":
         return result
@@ -101,7 +91,9 @@ def enclosed(
     start = np.zeros((len(x), result.head.n_out))
     graph = GraphStates(x.cpu().numpy(), edges, start, **arrays)
     loop = _loop(result, x, edge_index, graph)
-    run = loop.run(certificate["graph"]["kappa"], torch.from_numpy(_gauge(certificate)))
+    run = loop.run(
+        certificate["graph"]["kappa"], torch.from_numpy(decode_array(certificate["graph"]["gauge"]))
+    )
     graph = replace(graph, states=run.states.numpy())
     steps = {"residuals": list(run.residuals), "certain": list(run.certain)}  # of a figure
     provenance = {**certificate["provenance"], "graph_steps": steps}
@@ -112,9 +104,6 @@ def enclosed(
     except CertificateError as error:  # numbers beyond what floats can bound: nothing is claimed
         _log.warning("the equilibrium on this graph is not enclosed: %s", error)
         return result
-    if shipped is not None:
-        facts = _shipped(loop, run, frozen, edge_index, x, shipped, stated)
-        stated = sealed({**stated, "provenance": {**provenance, "shipped": facts}})
     return replace(
         result,
         certificate=stated,
@@ -135,14 +124,8 @@ def steered(
     passes: int = 0,
     linear: dict[str, Any] | None = None,
 ) -> CertifyResult:
-    """The result with a claim about the features that ship, where the model was recognised.
-
-    Args:
-        x: given features of the graph, shape (N, d).
-        edge_index: its edges, shape (2, E).
-        features: those that ship, shape (N, d).
-        wanted: the decided class of every node, int64, shape (N,).
-    """
+    """The result with a claim about the features that ship (N, d) in the given ones' place, and
+    the decided classes `wanted` (N,), where the model was recognised."""
     found = result.passing
     edges = edge_index.cpu().numpy()
     if result.certificate is None or not found.layers or _is_directed(found, edges):
@@ -219,38 +202,3 @@ def _loop(result: CertifyResult, x: Tensor, edge_index: Tensor, graph: GraphStat
         torch.from_numpy(nodes),
         torch.from_numpy(shares),
     )
-
-
-def _shipped(
-    loop: GraphLoop,
-    run: GraphRun,
-    frozen: FrozenModel,
-    edge_index: Tensor,
-    x: Tensor,
-    shipped: Tensor,
-    certificate: dict[str, Any],
-) -> dict[str, Any]:
-    """How far the features in use are from the equilibrium's, and where both have the same class;
-    in floats."""
-    apart = torch.cat(
-        [
-            (there - shipped[rows].cpu().double()).abs().amax(dim=1)
-            for rows, there in loop.features(x.cpu(), run.states)
-        ]
-    )
-    classes = frozen.logits(shipped, edge_index).argmax(dim=1).cpu()
-    graph = certificate["graph"]
-    radius = graph["equilibrium"]["residual"] / (1.0 - graph["kappa"])
-    certain = loop.certain(run.states, radius, torch.from_numpy(_gauge(certificate)))
-    same = certain & (classes == run.states.argmax(dim=1))
-    return {
-        "norm": "largest feature",
-        "max": float(apart.max()),
-        "median": float(apart.median()),
-        "size": float(shipped.abs().max()),
-        "same_class": int(same.sum()),
-    }
-
-
-def _gauge(certificate: dict[str, Any]) -> NDArray[np.float64]:
-    return decode_array(certificate["graph"]["gauge"])

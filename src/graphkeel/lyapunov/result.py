@@ -1,8 +1,8 @@
-"""Records of a run of Algorithm 1, the state that it resumes from, and the result of certify."""
+"""Records of a run of Algorithm 1, and the result of certify."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,18 +35,6 @@ class RoundLog:
     not_reproduced: list[int]  # counterexamples that the shipped float model does not confirm
     fit_seconds: float
     verify_seconds: float
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class TrainState:
-    """Tensors (for safetensors) and the log (for JSON) after a round; `train(resume=…)` takes it
-    back."""
-
-    tensors: dict[str, Tensor]
-    log: tuple[RoundLog, ...]
 
 
 @dataclass(frozen=True)
@@ -156,16 +144,10 @@ class CertifyResult:
         distance of the features; empty where no equilibrium was enclosed."""
         return dict(self.graph.get("equilibrium", {}))
 
-    @property
-    def shipped(self) -> dict[str, Any]:
-        """The distance of the features in use from those of the equilibrium, and on how many nodes
-        both are answered with the same class; measured in floats, empty if not asked for."""
-        return dict((self.certificate or {}).get("provenance", {}).get("shipped", {}))
-
     def sentences(self) -> list[str]:
         """Sentences about message passing and steering."""
         steering = (self.certificate or {}).get("steering")
-        words = graph_sentences(self.graph, self.shipped)
+        words = graph_sentences(self.graph)
         return words if steering is None else [*words, f"Steering: {steering['sentence']}"]
 
     @property

@@ -14,22 +14,6 @@ from graphkeel.lyapunov.config import FitSettings
 from graphkeel.verify.problem import Array
 
 
-@dataclass(frozen=True)
-class DomainSettings:
-    """The box around logits and equilibria.
-
-    Attributes:
-        enlarge: of the box's width, on each side of the logits.
-        margin: of the box's width, at least, between Y and each face: at a corner it would have no
-            neighbourhood.
-        grid: faces lie on multiples of 1/grid, so that they read well and print without loss.
-    """
-
-    enlarge: float = 0.1
-    margin: float = 0.25
-    grid: int = 64
-
-
 @dataclass(frozen=True, eq=False)
 class Domain:
     """D = [lower, upper] around the equilibrium Y."""
@@ -44,10 +28,14 @@ class Domain:
 
 
 def shared_domains(
-    logits: Array, equilibria: Array, settings: DomainSettings = DomainSettings()
+    logits: Array, equilibria: Array, enlarge: float = 0.1, margin: float = 0.25, grid: int = 64
 ) -> list[Domain]:
     """One box for every class, so that a state of D is a state of each class's loop, from the
-    logits of all nodes, shape (nodes, n), and Y of each class, shape (classes, n)."""
+    logits of all nodes, shape (nodes, n), and Y of each class, shape (classes, n).
+
+    The logits' own box is enlarged by a share of its width on each side, and further where Y is
+    nearer to a face than `margin` of it: at a corner Y would have no neighbourhood. Faces lie on
+    multiples of 1/grid, so that they read well and print without loss."""
     logits, equilibria = np.asarray(logits, np.float64), np.asarray(equilibria, np.float64)
     if logits.ndim != 2 or not len(logits):
         raise DataError(
@@ -60,12 +48,11 @@ def shared_domains(
     first, last = equilibria.min(axis=0), equilibria.max(axis=0)
     low = np.minimum(logits.min(axis=0), first - 0.5)  # a constant logit still spans a box
     high = np.maximum(logits.max(axis=0), last + 0.5)
-    more = settings.enlarge * (high - low)
+    more = enlarge * (high - low)
     low, high = low - more, high + more
-    margin = settings.margin * (high - low)
-    low, high = np.minimum(low, first - margin), np.maximum(high, last + margin)
-    low, high = np.floor(low * settings.grid), np.ceil(high * settings.grid)
-    low, high = low / settings.grid, high / settings.grid
+    room = margin * (high - low)
+    low, high = np.minimum(low, first - room), np.maximum(high, last + room)
+    low, high = np.floor(low * grid) / grid, np.ceil(high * grid) / grid
     return [Domain(equilibrium, low, high) for equilibrium in equilibria]
 
 
@@ -86,7 +73,6 @@ class NodeStates:
         return torch.cat([self.pool[k], self.extra[k]]).unsqueeze(0)
 
     def learn(self, index: int, state: Tensor, generator: torch.Generator) -> None:
-        """Add a counterexample."""
         self.extra[index] = torch.cat([self.extra[index], state.unsqueeze(0)])
 
 

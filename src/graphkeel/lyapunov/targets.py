@@ -93,20 +93,20 @@ def targets_at(
     shipped = anchors.detach().float().cpu()
     answers = plant(shipped.double()).detach()
     margins = class_margins(answers, torch.tensor(list(classes)))
-    asked = _asked_targets(plant.n_out, classes, config)
+    requested = _requested(plant.n_out, classes, config)
     found = []
     for k, label in enumerate(classes):
         if float(margins[k]) > 0:
             found.append(_Found(answers[k], shipped[k]))
             continue
-        other = _target(plant, label, asked[k], config)
+        other = _target(plant, label, requested[k], config)
         note = f"the anchor in use is answered with class {int(answers[k].argmax())}"
         note += f"; {other.note}" if other.note else ""
         found.append(replace(other, note=note))
     return _gathered(found)
 
 
-def _asked_targets(n: int, classes: Sequence[int], config: ResolvedConfig) -> Tensor:
+def _requested(n: int, classes: Sequence[int], config: ResolvedConfig) -> Tensor:
     """m·e_c + s of each class, float64, shape (classes, n)."""
     return config.strength * torch.eye(n, dtype=torch.float64)[list(classes)] + config.shift
 
@@ -117,17 +117,15 @@ def choose_targets(
     config: ResolvedConfig,
 ) -> Targets:
     """An equilibrium for each class that the head can answer."""
-    asked = _asked_targets(plant.n_out, classes, config)
+    requested = _requested(plant.n_out, classes, config)
     if config.form == "paper":
-        return Targets(asked, None, ("",) * len(classes))
-    wanted = zip(classes, asked, strict=True)
+        return Targets(requested, None, ("",) * len(classes))
+    wanted = zip(classes, requested, strict=True)
     return _gathered([_target(plant, label, want, config) for label, want in wanted])
 
 
 @dataclass(frozen=True)
 class _Found:
-    """One class's equilibrium and feature."""
-
     equilibrium: Tensor
     anchor: Tensor
     note: str = ""
@@ -143,25 +141,25 @@ def _gathered(found: Sequence[_Found]) -> Targets:
     )
 
 
-def _target(plant: Plant, label: int, asked: Tensor, config: ResolvedConfig) -> _Found:
-    anchor = solve_anchor(plant, asked).float()
+def _target(plant: Plant, label: int, requested: Tensor, config: ResolvedConfig) -> _Found:
+    anchor = solve_anchor(plant, requested).float()
     tolerance = config.delta / 2
-    if float((plant(anchor.double()) - asked).norm()) <= tolerance:
-        return _Found(asked, anchor)
+    if float((plant(anchor.double()) - requested).norm()) <= tolerance:
+        return _Found(requested, anchor)
     features = torch.cat([anchor.unsqueeze(0), _searched(plant, label, config)])
     clear = _SETTINGS.clear * config.strength
-    best = _nearest(plant, label, asked, features, clear)
+    best = _nearest(plant, label, requested, features, clear)
     if best is None:
         features = _climbed(plant, label, features)
-        best = _nearest(plant, label, asked, features, clear)
+        best = _nearest(plant, label, requested, features, clear)
     if best is None:
         note = f"no feature was found that the head answers with class {label}"
-        return _Found(asked, anchor, note, reachable=False)
+        return _Found(requested, anchor, note, reachable=False)
     answer = plant(best.double()).detach()
     margin = float(class_margins(answer.unsqueeze(0), torch.tensor([label])))
     note = (
         f"the head does not reach {config.strength:g} times the one-hot; Y is an answer of the head"
-        f" that leads by {margin:.3g}"
+        f" with a margin of {margin:.3g}"
     )
     return _Found(answer, best, note)
 
@@ -182,7 +180,7 @@ def _searched(plant: Plant, label: int, config: ResolvedConfig) -> Tensor:
 
 
 def _nearest(
-    plant: Plant, label: int, asked: Tensor, features: Tensor, clear: float
+    plant: Plant, label: int, requested: Tensor, features: Tensor, clear: float
 ) -> Tensor | None:
     """The feature whose answer is of the class and nearest to the target but for a common shift,
     which changes no prediction; where no margin is `clear`, the one with the largest."""
@@ -191,7 +189,7 @@ def _nearest(
     finite = answers.isfinite().all(dim=1)
     if not bool(((margins > 0) & finite).any()):
         return None
-    apart = answers - asked
+    apart = answers - requested
     distance = (apart - apart.mean(dim=1, keepdim=True)).norm(dim=1)
     sure = (margins >= clear) & finite
     if bool(sure.any()):

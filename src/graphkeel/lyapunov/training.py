@@ -20,7 +20,7 @@ from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.loop_batch import LoopBatch
 from graphkeel.lyapunov.message_passing import Passing
-from graphkeel.lyapunov.result import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.result import ClassOutcome, RoundLog, TrainResult
 from graphkeel.lyapunov.targets import Targets
 from graphkeel.verify import (
     CONDITIONS,
@@ -35,18 +35,18 @@ from graphkeel.verify import (
 from graphkeel.verify.portfolio import AutoVerifier
 from graphkeel.verify.problem import Region
 
-OnRound = Callable[[RoundLog, TrainState], None]
+OnRound = Callable[[RoundLog], None]
 _Factor = Callable[[Sequence[NeuralWeights]], float]
 
 
-class Ask(Protocol):
-    """The verifier as training sees it; `complete=False` asks for quick counterexamples and cheap
+class Oracle(Protocol):
+    """The verifier as training sees it; `complete=False` is for quick counterexamples and cheap
     proofs."""
 
     def __call__(self, problem: Problem, *, seconds: float, complete: bool) -> VerifyReport: ...
 
 
-def ask_portfolio(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
+def portfolio_oracle(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
     """Closed forms first, then a search for violations and, if `complete`, branch and bound to the
     end.
 
@@ -58,7 +58,7 @@ def ask_portfolio(problem: Problem, *, seconds: float, complete: bool) -> Verify
     return AutoVerifier(complete).solve(problem, Budget(seconds=seconds))
 
 
-def ask_engine(name: str, conditions: Sequence[str] = tuple(CONDITIONS)) -> Ask:
+def engine_oracle(name: str, conditions: Sequence[str] = tuple(CONDITIONS)) -> Oracle:
     """One engine alone as the verifier for training; `auto` is the portfolio.
 
     Args:
@@ -68,11 +68,11 @@ def ask_engine(name: str, conditions: Sequence[str] = tuple(CONDITIONS)) -> Ask:
     """
     everything = len(conditions) == len(CONDITIONS)
     if name == "auto" and everything:
-        return ask_portfolio
+        return portfolio_oracle
     load_engine(name)  # an unknown name, or a package that is not there, is said at once
     left_out = [condition for condition in CONDITIONS if condition not in conditions]
 
-    def ask(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:  # noqa: ARG001
+    def oracle(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:  # noqa: ARG001
         budget = Budget(seconds=seconds, first_refutation=not everything)
         report = verify(problem, name, budget, conditions)
         others = [
@@ -80,7 +80,7 @@ def ask_engine(name: str, conditions: Sequence[str] = tuple(CONDITIONS)) -> Ask:
         ]
         return VerifyReport((*report.conditions, *others), report.seconds)
 
-    return ask
+    return oracle
 
 
 def train(
@@ -89,10 +89,9 @@ def train(
     classes: Sequence[int] | None = None,
     config: LyapunovConfig | None = None,
     *,
-    ask: Ask,
+    oracle: Oracle,
     regions: bool = True,
     on_round: OnRound | None = None,
-    resume: TrainState | None = None,
     targets: Targets | None = None,
     constant: bool = False,
     passing: Passing | None = None,
@@ -109,13 +108,8 @@ def train(
     settings = (config or LyapunovConfig()).resolved()
     labels = list(range(plant.n_out)) if classes is None else list(classes)
     batch = LoopBatch(plant, logits, labels, settings, targets, passing)
-    log = list(resume.log) if resume is not None else []
-    if resume is not None:
-        batch.restore(resume.tensors)
-    verification = _Verification(batch, ask, regions)
-    if resume is not None:
-        # A proof is not stored but found again: the weights are equal to the bit.
-        verification.all([labels.index(label) for label in _proved(resume)], complete=True)
+    log: list[RoundLog] = []
+    verification = _Verification(batch, oracle, regions)
 
     while not (stopped := verification.stopped(len(log))):
         active, started = verification.open(), time.monotonic()
@@ -137,7 +131,7 @@ def train(
             )
         )
         if on_round is not None:
-            on_round(log[-1], TrainState(batch.tensors(), tuple(log)))
+            on_round(log[-1])
     if constant:
         verification.make_constant()
     if passing is not None and settings.form != "paper":
@@ -146,18 +140,11 @@ def train(
     return TrainResult(verification.outcomes(), tuple(log), settings, seconds, stopped)
 
 
-def _proved(state: TrainState) -> list[int]:
-    answers = (
-        (c, v) for entry in state.log for c, v in zip(entry.classes, entry.verdicts, strict=True)
-    )
-    return [label for label, verdict in answers if verdict == Verdict.PROVED.value]
-
-
 class _Verification:
     """Questions to the verifier, the newest answer for every class, and the clock."""
 
-    def __init__(self, batch: LoopBatch, ask: Ask, regions: bool) -> None:
-        self.batch, self.ask, self.regions = batch, ask, regions
+    def __init__(self, batch: LoopBatch, oracle: Oracle, regions: bool) -> None:
+        self.batch, self.oracle, self.regions = batch, oracle, regions
         self.reports: dict[int, VerifyReport] = {}
         self.problems: dict[int, Problem] = {}
         self.seconds = [0.0] * len(batch.classes)
@@ -195,7 +182,7 @@ class _Verification:
         started = time.monotonic()
         left = max(self.deadline - started, 0.5)
         seconds = min(self.patience[k], left)
-        report = self.ask(self.problems[k], seconds=seconds, complete=complete)
+        report = self.oracle(self.problems[k], seconds=seconds, complete=complete)
         if self.regions:
             # Nothing follows from a region alone.
             worth = complete and report.verdict is Verdict.PROVED
@@ -311,6 +298,5 @@ class _Verification:
 
 
 def _proves_less(after: VerifyReport, before: VerifyReport) -> bool:
-    """Whether a condition that was proved is not any more."""
     proved = {c.condition for c in after.conditions if c.verdict is Verdict.PROVED}
     return any(c.verdict is Verdict.PROVED and c.condition not in proved for c in before.conditions)

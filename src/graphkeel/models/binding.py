@@ -110,7 +110,6 @@ def first_scores(frozen: FrozenModel, data: Data, model_kwargs: dict[str, Any]) 
 
 
 def check_scores(scores: Tensor) -> None:
-    """Refuse scores that cannot be compared."""
     bad = ~torch.isfinite(scores).all(dim=1)
     if bad.any():
         first = int(bad.nonzero()[0])

@@ -103,13 +103,8 @@ def _style(names: list[str], required: list[bool], open_ended: bool) -> Style:
 
 @dataclass(frozen=True)
 class Calling:
-    """Calls a model as it wants to be called.
-
-    Args:
-        signature: how it takes its graph.
-        graph: the graph that it is asked about, with every field that a forward may read; None
-            where only (x, edge_index) are known.
-    """
+    """Calls a model as it wants to be called. The graph is the one that it is asked about, with
+    every field that a forward may read; None where only (x, edge_index) are known."""
 
     signature: Signature = field(default_factory=Signature)
     graph: Data | None = None
@@ -122,7 +117,6 @@ class Calling:
         arguments: dict[str, Any],
         placement: Placement | None,
     ) -> Any:
-        """The output of the model."""
         fitting = {
             name: self._fitting(name, value, x, edge_index) for name, value in arguments.items()
         }
@@ -309,7 +303,7 @@ def _modules_within(function: Callable[..., Any]) -> list[nn.Module]:
         if isinstance(value, nn.Module):
             found[id(value)] = value
         elif inspect.isfunction(value) and value is not function:
-            found |= {id(module): module for module in _direct(value)}
+            found |= {id(part): part for part in _held(value) if isinstance(part, nn.Module)}
     return list(found.values())
 
 
@@ -326,10 +320,5 @@ def _held(function: Callable[..., Any]) -> list[Any]:
     return _vars_of(function)
 
 
-def _direct(function: Callable[..., Any]) -> list[nn.Module]:
-    return [value for value in _held(function) if isinstance(value, nn.Module)]
-
-
 def _vars_of(value: Any) -> list[Any]:
-    """The attributes of an object, by name."""
     return list(getattr(value, "__dict__", {}).values())

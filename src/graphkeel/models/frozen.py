@@ -1,4 +1,4 @@
-"""`FrozenModel`: a trained model that can be asked, but not changed."""
+"""`FrozenModel`: a trained model that can be evaluated, but not changed."""
 
 from __future__ import annotations
 
@@ -133,9 +133,9 @@ class FrozenModel:
             edge_index: edges, shape (2, E).
             kwargs: further arguments of the model.
         """
-        asked = x.detach().clone().requires_grad_(True)
+        point = x.detach().clone().requires_grad_(True)
         try:
-            return self.differentiable_logits(asked, edge_index, **kwargs).requires_grad
+            return self.differentiable_logits(point, edge_index, **kwargs).requires_grad
         except RuntimeError:
             return False
 
@@ -254,7 +254,7 @@ def _no_row_per_node(scores: object, n_nodes: int) -> ModelError:
     )
 
 
-# ---- asking a model without changing it
+# ---- evaluating a model without changing it
 
 
 @contextlib.contextmanager

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
+from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
 from graphkeel.core.errors import ModelError
+from graphkeel.core.tensors import relu_network
 from graphkeel.graph.node_graph import graph_edges
 from graphkeel.models.calling import CallableModule, placement_of
 from graphkeel.models.frozen import FrozenModel, evaluating
@@ -78,24 +81,11 @@ class Head:
         return tuple(int(weight.shape[0]) for weight, _ in self.layers[:-1])
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Logits of fields x of shape (..., d), in float64."""
         if self.unsupported is not None and self.response is not None:
             return (
                 self.response(x.reshape(-1, self.n_in)).reshape(*x.shape[:-1], self.n_out).double()
             )
-        return _relu_network(self.layers, x.double())
-
-
-def _relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
-    for i, (weight, bias) in enumerate(layers):
-        x = linear(x, weight, bias)
-        if i + 1 < len(layers):
-            x = x.relu()
-    return x
-
-
-def _frozen(model: nn.Module | FrozenModel) -> FrozenModel:
-    return model if isinstance(model, FrozenModel) else FrozenModel(model)
+        return relu_network(self.layers, x.double())
 
 
 @dataclass(frozen=True)
@@ -128,7 +118,7 @@ def extract_head(
     >>> head.n_in, head.hidden, head.n_out, head.unsupported
     (8, (4,), 3, None)
     """
-    frozen = _frozen(model)
+    frozen = model if isinstance(model, FrozenModel) else FrozenModel(model)
     fields = _random_fields(in_dim, seed)
     response, n_out, refusal = response_of(frozen, fields, model_kwargs)
     if refusal is not None:
@@ -350,7 +340,7 @@ def _close(a: Tensor, b: Tensor, tolerance: float = _WATCHING.same) -> bool:
 def _gap(layers: tuple[Layer, ...], output: str, fields: Tensor, theirs: Tensor) -> float:
     """Largest difference between the extracted head and the model, relative to each field's own
     scale."""
-    ours = OUTPUTS[output](_relu_network(layers, fields))
+    ours = OUTPUTS[output](relu_network(layers, fields))
     scale = ours.abs().amax(dim=-1, keepdim=True).clamp_min(1.0)
     return float(((ours - theirs).abs() / scale).max())
 
@@ -387,38 +377,24 @@ def self_loops(x: Tensor) -> Tensor:
     return torch.stack([nodes, nodes])
 
 
-@dataclass(frozen=True)
-class FieldResponse:
+def field_response(
+    frozen: FrozenModel, x: Tensor, model_kwargs: Mapping[str, Any] = MappingProxyType({})
+) -> Tensor:
     """Fields, shape (B, d), to logits, shape (B, n), each on a single node with a loop."""
-
-    frozen: FrozenModel
-    model_kwargs: dict[str, Any] = field(default_factory=dict)  # further arguments of its forward
-
-    def __call__(self, x: Tensor) -> Tensor:
-        logits = self.frozen.differentiable_logits
-        parts = x.split(PROBING.chunk)
-        return torch.cat([logits(part, self_loops(part), **self.model_kwargs) for part in parts])
+    logits = frozen.differentiable_logits
+    parts = x.split(PROBING.chunk)
+    return torch.cat([logits(part, self_loops(part), **model_kwargs) for part in parts])
 
 
-@dataclass(frozen=True)
-class _GraphResponse:
+def _graph_response(
+    frozen: FrozenModel, graph: Data, x: Tensor, model_kwargs: Mapping[str, Any]
+) -> Tensor:
     """Fields, shape (B, d), to logits, shape (B, n), each on all nodes of the model's own graph at
     once; the mean over the nodes counts."""
-
-    frozen: FrozenModel
-    model_kwargs: dict[str, Any] = field(default_factory=dict)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return torch.stack([self._answer(row) for row in x])
-
-    def _answer(self, row: Tensor) -> Tensor:
-        graph = self.frozen.calling.graph
-        assert graph is not None
-        edges = graph_edges(graph)
-        assert edges is not None
-        everywhere = row.expand(int(graph.x.shape[0]), -1)
-        logits = self.frozen.differentiable_logits
-        return logits(everywhere, edges.to(row.device), **self.model_kwargs).mean(dim=0)
+    edges = cast(Tensor, graph_edges(graph)).to(x.device)
+    fields = (row.expand(int(graph.x.shape[0]), -1) for row in x)
+    logits = frozen.differentiable_logits
+    return torch.stack([logits(field, edges, **model_kwargs).mean(dim=0) for field in fields])
 
 
 def response_of(
@@ -426,7 +402,10 @@ def response_of(
 ) -> tuple[_Response, int, str | None]:
     """How the model answers fields (B, d), how many logits it gives, and, where it must be asked on
     its own graph, why nothing can be read off."""
-    single = FieldResponse(frozen, model_kwargs)
+
+    def single(x: Tensor) -> Tensor:
+        return field_response(frozen, x, model_kwargs)
+
     probes = fields[: PROBING.probed]
     try:
         together = single(probes).detach()
@@ -448,11 +427,15 @@ _MIXED = "the answer for a node depends on nodes that it has no edge to (a norm 
 def _on_graph(
     frozen: FrozenModel, probes: Tensor, model_kwargs: dict[str, Any], why: str
 ) -> tuple[_Response, int]:
-    if frozen.calling.graph is None:
+    graph = frozen.calling.graph
+    if graph is None:
         raise ModelError(
             "the model could not be run on a constant feature field",
             got=why,
             fix="Give it its graph: FrozenModel(model, graph=data).",
         )
-    response = _GraphResponse(frozen, model_kwargs)
+
+    def response(x: Tensor) -> Tensor:
+        return _graph_response(frozen, graph, x, model_kwargs)
+
     return response, int(response(probes[:1]).shape[1])

@@ -31,14 +31,7 @@ class Propagation:
 
     @classmethod
     def made(cls, matrix: Any, transposed: Any, bound: float, hops: int) -> Propagation:
-        """Of matrices that multiply by themselves.
-
-        Args:
-            matrix: S; all that is asked of it is `@`.
-            transposed: Sᵀ, likewise.
-            bound: at least |S|₂.
-            hops: K.
-        """
+        """Of S and Sᵀ of which nothing is asked but `@`, and a bound of |S|₂."""
         found = object.__new__(cls)
         found.hops = hops
         found._power = bound**2

@@ -40,13 +40,18 @@ class Narrowed:
 
 
 def narrowed(
-    frozen: FrozenModel, x: Tensor, edge_index: Tensor, kwargs: Mapping[str, Any], rank: int
+    frozen: FrozenModel,
+    x: Tensor,
+    edge_index: Tensor,
+    kwargs: Mapping[str, Any],
+    rank: int,
+    logits: Tensor | None = None,
 ) -> Narrowed | None:
     """By the model's first weights, else by its gradients, at most `rank` directions, the strongest
-    first; None where features are few enough."""
+    first; None where features are few enough. Logits of these features may be known."""
     if x.shape[1] <= rank:
         return None
-    by_weights = _by_weights(frozen, x, edge_index, kwargs)
+    by_weights = _by_weights(frozen, x, edge_index, kwargs, logits)
     if by_weights is not None:
         return by_weights
 
@@ -61,18 +66,23 @@ def narrowed(
 
 
 def _by_weights(
-    frozen: FrozenModel, x: Tensor, edge_index: Tensor, kwargs: Mapping[str, Any]
+    frozen: FrozenModel,
+    x: Tensor,
+    edge_index: Tensor,
+    kwargs: Mapping[str, Any],
+    logits: Tensor | None,
 ) -> Narrowed | None:
     """Every weight W of shape (h, d) becomes W Q, Q an orthonormal basis of all their rows.
 
     Where features meet nothing but sums over neighbours before these weights, answers to x Q are
-    those to x; whether they are is seen on the same features at other nodes."""
+    those to x; whether they are is seen on the same features at other nodes, or by what is known
+    already of a model that has passed that once."""
     weights = [weight.detach() for _, weight in _first_weights(frozen.module, x.shape[1])]
     if frozen.module is not frozen.model or not 0 < sum(map(len, weights)) < x.shape[1]:
         return None
     basis = torch.linalg.qr(torch.cat(weights).T).Q.to(x)
-    other = x.flip(0)
-    expected = frozen.logits(other, edge_index, **kwargs)
+    other = x.flip(0) if logits is None else x
+    expected = frozen.logits(other, edge_index, **kwargs) if logits is None else logits
     values = other @ basis
     del other  # as large as the features
     kind, graph = frozen.return_type, frozen.calling.graph
@@ -87,7 +97,7 @@ def _by_weights(
             continue
         if torch.allclose(found, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())):
             forward = partial(model.logits_of_copy, copied, edge_index=edges, **kwargs)
-            return Narrowed(forward, x @ basis, basis, passes=1)
+            return Narrowed(forward, x @ basis, basis, passes=int(logits is None))
     return None
 
 

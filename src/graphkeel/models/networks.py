@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,20 +15,6 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
 from graphkeel.graph.propagate.adjacency import normalise_as_given
 from graphkeel.graph.propagate.local import as_tensor, hops_of
-
-
-@dataclass(frozen=True)
-class Messages:
-    """When a graph is large: its messages, a row of features per edge, are not made.
-
-    Attributes:
-        most: numbers in the messages of one hop up to which PyG's own code runs.
-    """
-
-    most: int = 1 << 26
-
-
-MESSAGES = Messages()
 
 # The matrix of an edge list, and what SGC feeds its linear layer by features, for as long as they
 # live; versions tell whether something was changed in place.
@@ -84,14 +69,15 @@ class SGC(nn.Module):
         return scores + self.conv.lin.bias
 
     @staticmethod
-    def is_large(x: Tensor, edge_index: Tensor) -> bool:
+    def is_large(x: Tensor, edge_index: Tensor, most: int = 1 << 26) -> bool:
         """Whether the messages would take too much memory to be sent one by one.
 
         Args:
             x: features, shape (N, d).
             edge_index: int64, shape (2, E).
+            most: numbers in the messages of one hop up to which PyG's own code runs.
         """
-        return int(x.shape[1]) * int(edge_index.shape[1]) > MESSAGES.most
+        return int(x.shape[1]) * int(edge_index.shape[1]) > most
 
 
 def propagated(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -11,21 +10,6 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import KeelWarning, ModelError
-
-
-@dataclass(frozen=True)
-class _SumTolerance:
-    """How far a row of probabilities may be from summing to one, by precision."""
-
-    double: float = 1e-6
-    single: float = 1e-4
-    half: float = 2e-2
-
-    def of(self, dtype: torch.dtype) -> float:
-        return {torch.float64: self.double, torch.float32: self.single}.get(dtype, self.half)
-
-
-_SUM_TOLERANCE = _SumTolerance()
 
 
 class ReturnType(StrEnum):
@@ -58,9 +42,6 @@ def recognised(scores: Tensor) -> ReturnType:
 
     One column between 0 and 1 may be either a probability or a logit: refused.
 
-    Args:
-        scores: of every node, shape (N, n).
-
     >>> recognised(torch.tensor([[0.5, 0.5], [0.9, 0.1]])).value
     'probs'
     >>> recognised(torch.tensor([[0.5, 1.5], [0.9, 0.1]])).value
@@ -79,7 +60,8 @@ def recognised(scores: Tensor) -> ReturnType:
                 "for logits.",
             )
         return ReturnType.RAW
-    tolerance = _SUM_TOLERANCE.of(scores.dtype)
+    # how far a row of probabilities may be from summing to one
+    tolerance = {torch.float64: 1e-6, torch.float32: 1e-4}.get(scores.dtype, 2e-2)
     exact = scores.double()
     if low >= 0.0 and _are_ones(exact.sum(dim=1), tolerance):
         return ReturnType.PROBS

@@ -59,5 +59,5 @@ def typical_margin(logits: Tensor) -> float:
 
 
 def check_finite(values: Tensor, what: str) -> None:
-    if not bool(torch.isfinite(values).all()):
+    if not bool(torch.isfinite(values.norm(dim=1)).all()):
         raise DataError(f"{what} must be finite to be steered", got="nan or inf")

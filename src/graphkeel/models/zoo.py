@@ -301,7 +301,6 @@ def _function(factory: str) -> Any:
 
 
 def _stored(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file, by name."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +27,12 @@ from graphkeel.graph.rows import expected_accuracy
 from graphkeel.models.linear_map import Propagation
 from graphkeel.models.narrowed import narrowed
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.decide import DecideSettings, Decision, decide
+from graphkeel.reconstruct.decide import (
+    DecideSettings,
+    Decision,
+    decide,
+    decide_with_more,
+)
 from graphkeel.reconstruct.guard import (
     GuardDecision,
     GuardSettings,
@@ -41,7 +47,7 @@ from graphkeel.reconstruct.statement import (
     approximate_statement,
     exact_statement,
 )
-from graphkeel.reconstruct.steer import Steered, SteerSettings, steer
+from graphkeel.reconstruct.steer import Earlier, Steered, SteerSettings, steer
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +78,19 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False)
+class Made:
+    """What a correction may start from.
+
+    Attributes:
+        decision: the one before a few labels came.
+        features: those before that, or before the graph grew.
+    """
+
+    decision: Decision | None = None
+    features: Earlier | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Correction:
     """The features to use, and how they were found.
 
@@ -92,16 +111,21 @@ class Correction:
     judged: NDArray[np.int64]
 
 
-def correct(context: Context, known: Known, rule: Rule) -> Correction:
+def correct(context: Context, known: Known, rule: Rule, made: Made = Made()) -> Correction:
     """Features under which the frozen model answers better, or those it has.
 
     Args:
         context: the model on its graph.
         known: the labels at hand.
         rule: how.
+        made: what a few more labels start from; by default all is made from nothing.
     """
+    rule = changed(rule, decide=rule.decide.at_size(len(context.x)))
     known, away = held_away(known, rule)
-    found = (_decided if rule.method == "auto" else _by_name)(context, known, rule)
+    if rule.method == "auto":
+        found = _decided(context, known, rule, made)
+    else:
+        found = _by_name(context, known, rule)
     judges = known.nodes[known.judging]
     shipped, held = context.answers, context.logits.numpy()[judges]
     answer = shipped[judges]
@@ -121,20 +145,17 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
     return changed(found, guard=guard, held=held)
 
 
-def _decided(context: Context, known: Known, rule: Rule) -> Correction:
+def _decided(context: Context, known: Known, rule: Rule, made: Made) -> Correction:
     """Decide, test, steer."""
-    decision = decide(
-        context.scene,
-        known,
-        seed=rule.seed,
-        settings=rule.decide,
-        balanced=rule.balanced,
-        without=rule.without,
-    )
+    how: dict[str, Any] = {"settings": rule.decide, "balanced": rule.balanced}
+    if made.decision is None:
+        decision = decide(context.scene, known, seed=rule.seed, without=rule.without, **how)
+    else:
+        decision = decide_with_more(context.scene, known, made.decision, **how)
     guard = _guarded(context, known, decision.held, rule, decision.posterior)
     features, steered = context.x, None
     if guard.kept:
-        features, steered = written(context, decision, rule.steer)
+        features, steered = written(context, decision, rule.steer, made.features)
         if torch.equal(features, context.x):
             guard = _unmoved(context, decision, guard)
     answers = None if guard.kept else context.answers
@@ -152,7 +173,7 @@ def _by_name(context: Context, known: Known, rule: Rule) -> Correction:
 
 
 def written(
-    context: Context, decision: Decision, settings: SteerSettings
+    context: Context, decision: Decision, settings: SteerSettings, earlier: Earlier | None = None
 ) -> tuple[Tensor, Steered | None]:
     """Features under which the model answers what was decided.
 
@@ -169,7 +190,8 @@ def written(
         return context.blend(posterior), None
     narrow = propagation = None
     if linear is None:
-        narrow = narrowed(frozen, x, edge_index, context.model_kwargs, settings.rank)
+        known = None if earlier is None else earlier.logits
+        narrow = narrowed(frozen, x, edge_index, context.model_kwargs, settings.rank, known)
         propagation = Propagation.of(edge_index, len(x))
     steered = steer(
         context.differentiable_logits_for,
@@ -180,6 +202,7 @@ def written(
         linear=linear,
         narrow=narrow,
         propagation=propagation,
+        earlier=earlier,
     )
     return steered.features, steered
 

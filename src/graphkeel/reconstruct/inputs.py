@@ -58,9 +58,9 @@ def _check_verifier(value: object) -> None:
             "verifier must be the name of an engine", got=repr(value), fix="'auto' is usual."
         )
     if value != "auto":
-        from graphkeel.lyapunov import ask_engine  # the engines are not loaded for nothing
+        from graphkeel.lyapunov import engine_oracle  # the engines are not loaded for nothing
 
-        ask_engine(value)
+        engine_oracle(value)
 
 
 def _check_risk(value: object) -> None:

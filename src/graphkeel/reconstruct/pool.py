@@ -62,6 +62,13 @@ class Judged:
             parts=self.parts[kept],
         )
 
+    def sources(self, places: list[int]) -> Judged:
+        """Some of the sources."""
+        products = self.products[np.ix_(places, places)]
+        return replace(
+            self, evidence=self.evidence[places], prior=self.prior[places], products=products
+        )
+
 
 def held_out(judged: Judged, settings: PoolSettings) -> Doubles:
     """Scores of each label with weights that the other parts chose, shape (n, C)."""

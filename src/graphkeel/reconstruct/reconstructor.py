@@ -12,9 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
 import torch
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -23,7 +22,6 @@ from graphkeel.control.anchors import Anchors
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
-from graphkeel.core.names import check_name
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
@@ -32,10 +30,9 @@ from graphkeel.graph.labels import Ids, Labels, checked_labels, known_labels, wa
 from graphkeel.graph.node_graph import check_graph, check_grown, check_width, node_graph
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.suggest import suggested_nodes
-from graphkeel.models.batched import AskedInBatches, Inference
-from graphkeel.models.binding import arguments_again, bind, check_scores, first_scores
-from graphkeel.models.frozen import FrozenModel, Scores, check_same_weights
-from graphkeel.models.linear_map import LinearMap
+from graphkeel.models.batched import Inference
+from graphkeel.models.binding import arguments_again, check_scores, first_scores
+from graphkeel.models.frozen import Scores
 from graphkeel.models.networks import share_convolution
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.units import relative_change
@@ -43,14 +40,16 @@ from graphkeel.monitor import DriftReport, MonitorSettings, Profile, keep_look, 
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
+    Made,
     Rule,
     correct,
     held_away,
     known_from,
     written,
 )
-from graphkeel.reconstruct.decide import Decision, decide_again
+from graphkeel.reconstruct.decide import Decision, Resumable, decide, decide_again
 from graphkeel.reconstruct.explain import Explanation, Source, explain_node, sources_of
+from graphkeel.reconstruct.fitted import Fitted
 from graphkeel.reconstruct.inputs import (
     ClassWeight,
     ControllerName,
@@ -61,8 +60,8 @@ from graphkeel.reconstruct.inputs import (
     check_choice,
     check_parameters,
 )
-from graphkeel.reconstruct.statement import allowed_margin, margins_behind
-from graphkeel.reconstruct.steer import SteerSettings, linear_units
+from graphkeel.reconstruct.proofs import certified
+from graphkeel.reconstruct.steer import Earlier
 from graphkeel.reconstruct.storage import FOLDER, contents, restore
 
 if TYPE_CHECKING:
@@ -72,11 +71,7 @@ _log = logging.getLogger(__name__)
 _UPDATED = " (judged before the graph was updated)"
 
 
-class NotFitted(ConfigError, NotFittedError):
-    """`fit` has not been called; scikit-learn's own error as well."""
-
-
-class Reconstructor(BaseEstimator):
+class Reconstructor(Fitted):
     """Rewrites node features so that a frozen model predicts better on its graph.
 
     Follows scikit-learn's contract (the constructor only stores, `fit` checks, fitted attributes
@@ -160,39 +155,10 @@ class Reconstructor(BaseEstimator):
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def set_params(self, **params: Any) -> Reconstructor:
-        """Change arguments of the constructor; `fit` checks them.
-
-        Args:
-            params: by name.
-        """
-        known = self._get_param_names()
-        for name in params:
-            check_name("a parameter", name, known)
-        for name, value in params.items():
-            setattr(self, name, value)
-        return self
-
     @classmethod
     def _get_param_names(cls) -> list[str]:
         """In the order of the constructor."""
         return list(inspect.signature(Reconstructor).parameters)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        state = self.guard_.reason if hasattr(self, "guard_") else "not fitted"
-        name = type(self.model).__name__ if isinstance(self.model, nn.Module) else "a stored model"
-        settings = f"method={self.method!r}, controller={self.controller!r}"
-        return f"Reconstructor({name}, {settings}: {state})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the decision's evidence, which is computed again when it is asked for."""
-        state = dict(super().__getstate__())
-        if "_decision" in state:
-            state["_decision"] = None
-        return state
 
     notes_: dict[str, Any]
     labels_: Labels
@@ -203,6 +169,7 @@ class Reconstructor(BaseEstimator):
     _stored_arguments: dict[str, Any]  # of the forward, of a loaded one
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
     _fitted_profile: Profile | None = None  # of the graph that was last decided on
+    _resumable: Resumable | None = None  # of a large graph
 
     # ---- fitting
 
@@ -281,6 +248,24 @@ class Reconstructor(BaseEstimator):
         }
 
     @one_at_a_time
+    def fit_transform(self, data: Data, y: None = None, **model_kwargs: Any) -> Data:
+        """`fit`, then `transform`.
+
+        Args:
+            data, y, model_kwargs: as for `fit`.
+        """
+        return self.fit(data, y, **model_kwargs).transform(data)
+
+    @one_at_a_time
+    def fit_predict(self, data: Data, y: None = None, **model_kwargs: Any) -> Tensor:
+        """`fit`, then `predict`.
+
+        Args:
+            data, y, model_kwargs: as for `fit`.
+        """
+        return self.fit(data, y, **model_kwargs).predict(data)
+
+    @one_at_a_time
     def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
         """Give a loaded reconstructor its graph back: from then on it takes feedback as if it had
         never been away.
@@ -342,6 +327,9 @@ class Reconstructor(BaseEstimator):
     def feedback(self, nodes: Ids, labels: Ids) -> Reconstructor:
         """Take in new labels and decide anew; what no label changes is not computed again.
 
+        On a large graph a few labels (`DecideSettings.few`) are judged by the evidence there is,
+        and only the last round is drawn anew.
+
         A validation node whose label is fed back is used from now on, and no longer only judges.
 
         Args:
@@ -364,7 +352,8 @@ class Reconstructor(BaseEstimator):
             fed_back = torch.isin(validation.nodes, nodes).nonzero().flatten()
             validation = validation.without(fed_back)
         known = known_from(labels, validation, self._trained_on)
-        found = correct(self._context, known, self._rule())
+        made = Made() if new is None else self._made(known)
+        found = correct(self._context, known, self._rule(), made)
         if self.certificate_ is not None and not self.labels_.equals(labels):
             from graphkeel.lyapunov.on_graph import released  # loads the verifiers
 
@@ -375,6 +364,28 @@ class Reconstructor(BaseEstimator):
         self._validation = validation
         self._keep(found)
         return self
+
+    def _made(self, known: Known) -> Made:
+        """What a few more labels that judge start from on a large graph; all else starts from
+        nothing."""
+        if self._resumable is None or self.guard == "holdout" or not known.cross_fitted:
+            return Made()
+        before = self._known()
+        old = known.chosen(np.arange(len(known.nodes)) < len(before.nodes))
+        most = (1.0 + self._rule().decide.few) * self._resumable.chosen
+        if (
+            known.judging.sum() > most
+            or not known.judging[len(old.nodes) :].all()
+            or not old.equals(before)
+        ):
+            return Made()
+        return Made(self._decided(), self._earlier())
+
+    def _earlier(self) -> Earlier | None:
+        """The features there are, as a beginning of others."""
+        if self._resumable is None or not self.fall_:
+            return None
+        return Earlier(self.features_, self.change_, self._context.logits)
 
     def _rule(self) -> Rule:
         return Rule(
@@ -397,6 +408,7 @@ class Reconstructor(BaseEstimator):
         self._held = (found.held, found.judged)
         self._decision = decision
         self._rounds = () if decision is None else decision.rounds
+        self._resumable = None if decision is None else decision.resumable
         self.posterior_ = None if decision is None else torch.from_numpy(decision.posterior)
         self.evidence_ = () if decision is None else sources_of(decision)
 
@@ -427,8 +439,18 @@ class Reconstructor(BaseEstimator):
     def _decide_again(self, labels: Labels | None = None) -> Decision:
         """By the weights there are, with these labels instead of the own ones; labels that are held
         out for the statement do not serve."""
-        serving, _ = held_away(self._known(labels), self._rule())
-        return decide_again(self._context.scene, serving, self._rounds)
+        rule = self._rule()
+        serving, _ = held_away(self._known(labels), rule)
+        return decide_again(
+            self._context.scene, serving, self._rounds, rule.decide, self._resumable
+        )
+
+    def _decide_alone(self, count: int) -> Decision:
+        """From so many of the labels, drawn at random, and without the model's answers."""
+        known = self._known()
+        some = np.random.default_rng(self.seed).permutation(len(known.nodes)) < count
+        alone = replace(known.chosen(some), judging=np.ones(int(some.sum()), dtype=bool))
+        return decide(self._context.scene, alone, without=("model", "model~"))
 
     def _decided(self) -> Decision:
         """The decision; computed again, with the same weights, after `load` and `attach`."""
@@ -443,9 +465,10 @@ class Reconstructor(BaseEstimator):
         """Follow a graph to which nodes, edges or features were added, or in which they changed.
 
         The weights and the labels stay; the features are those that a fresh fit with these weights
-        would write on the graph as it is now. `guard_` still tells of the graph that was judged;
-        `feedback`, or `rechoose`, judges on the new one. A certificate is about one graph, and is
-        dropped.
+        would write on the graph as it is now. A large graph is taken up from the round before the
+        last (`DecideSettings.large`) and from the features it has. `guard_` still tells of the
+        graph that was judged; `feedback`, or `rechoose`, judges on the new one. A certificate is
+        about one graph, and is dropped.
 
         Args:
             data: the whole graph as it is now; old nodes keep their ids, new ones come after them.
@@ -487,7 +510,8 @@ class Reconstructor(BaseEstimator):
         decision, guard = self._decide_again(), self.guard_
         features, steered = self._context.x, None
         if guard.kept:
-            features, steered = written(self._context, decision, self._rule().steer)
+            earlier = self._earlier()
+            features, steered = written(self._context, decision, self._rule().steer, earlier)
         guard = replace(guard, reason=guard.reason.removesuffix(_UPDATED) + _UPDATED)
         self._keep(Correction(guard, features, decision, steered, *self._held))
 
@@ -622,161 +646,14 @@ class Reconstructor(BaseEstimator):
             facts.update(adapted._facts())
         return adapted
 
-    # ---- using
-
-    @one_at_a_time
-    def transform(self, data: Data) -> Data:
-        """A copy of the data with the new features; the data itself is left as it was.
-
-        Args:
-            data: the graph that was fitted.
-        """
-        data = self._same_graph(data)
-        changed = copy.copy(data)
-        if self.guard_.left_alone:
-            changed.x = data.x.clone()  # to the last bit, whatever its precision
-        else:
-            changed.x = self.features_.to(data.x.device, data.x.dtype, copy=True)
-        return changed
-
-    __call__ = transform
-
-    @one_at_a_time
-    def fit_transform(self, data: Data, y: None = None, **model_kwargs: Any) -> Data:
-        """`fit`, then `transform`.
-
-        Args:
-            data, y, model_kwargs: as for `fit`.
-        """
-        return self.fit(data, y, **model_kwargs).transform(data)
-
-    @one_at_a_time
-    def fit_predict(self, data: Data, y: None = None, **model_kwargs: Any) -> Tensor:
-        """`fit`, then `predict`.
-
-        Args:
-            data, y, model_kwargs: as for `fit`.
-        """
-        return self.fit(data, y, **model_kwargs).predict(data)
-
-    def scores(self, data: Data, **model_kwargs: Any) -> Tensor:
-        """The frozen model's own output on the new features.
-
-        Args:
-            data, model_kwargs: the graph that was fitted; further arguments of the model.
-        """
-        return self._answers(data, model_kwargs)[1]
-
-    def _answers(self, data: Data, model_kwargs: dict[str, Any]) -> tuple[FrozenModel, Tensor]:
-        """The frozen model and its scores on the new features; arguments of `fit` hold unless they
-        are given anew."""
-        graph = node_graph(self.transform(data))
-        if hasattr(self, "_context"):
-            frozen, arguments = self._context.frozen, self._context.model_kwargs | model_kwargs
-        elif self.model is not None:
-            self._check_same_model()
-            frozen, arguments = self._bind(graph, model_kwargs)
-        else:
-            raise ModelError(
-                "a loaded reconstructor has no model to predict with",
-                fix="Hand it over: load(folder, model=model).",
-            )
-        return frozen, frozen(graph.x, graph.edge_index, **arguments)
-
-    def predict(self, data: Data, **model_kwargs: Any) -> Tensor:
-        """The class of every node.
-
-        Args:
-            data, model_kwargs: the graph that was fitted; further arguments of the model.
-        """
-        return self.scores(data, **model_kwargs).argmax(dim=-1)
-
-    def predict_proba(self, data: Data, **model_kwargs: Any) -> Tensor:
-        """The probability of every class, shape (N, n_classes).
-
-        Args:
-            data, model_kwargs: the graph that was fitted; further arguments of the model.
-        """
-        return self.decision_function(data, **model_kwargs).softmax(dim=-1)
-
-    def decision_function(self, data: Data, **model_kwargs: Any) -> Tensor:
-        """The logits of every class, shape (N, n_classes), whatever the model itself returns.
-
-        Args:
-            data, model_kwargs: the graph that was fitted; further arguments of the model.
-        """
-        frozen, scores = self._answers(data, model_kwargs)
-        return frozen.as_logits(scores).to(node_graph(data).x.dtype)
-
-    def score(
-        self,
-        data: Data,
-        y: Tensor | None = None,
-        *,
-        mask: Tensor | None = None,
-        **model_kwargs: Any,
-    ) -> float:
-        """The share of nodes whose class is predicted rightly, between 0 and 1.
-
-        By default the guard's own estimate, from labels that were held back, so that a grid search
-        never sees a test label.
-
-        Args:
-            data, model_kwargs: the graph that was fitted; further arguments of the model.
-            y: labels to compare with, int64, shape (N,); by default those of the graph.
-            mask: which nodes count, bool, shape (N,), for instance `data.test_mask`.
-        """
-        if mask is None:
-            self._same_graph(data)
-            if self.guard_.accuracy is None:
-                raise ConfigError(
-                    "no label judged the choice, so that nothing says how good it is",
-                    fix="Pass mask= with nodes whose labels are known.",
-                )
-            return self.guard_.accuracy / 100
-        labels = node_graph(data).y if y is None else y
-        return float((self.predict(data, **model_kwargs) == labels)[mask].float().mean())
-
-    @one_at_a_time
-    def predict_sets(self, data: Data, coverage: float = 0.9, **model_kwargs: Any) -> Tensor:
-        """For every node the classes that cannot be ruled out: they hold the true one as often as
-        asked for.
-
-        Split conformal prediction with the labels that judged: it assumes that those are a random
-        sample of the nodes asked about. A set may be empty.
-
-        Args:
-            data, model_kwargs: the graph that was fitted; further arguments of the model.
-            coverage: how often a set is to hold the true class, in (0, 1).
-
-        Returns:
-            Bool, shape (N, n_classes).
-        """
-        self._check_context()
-        held, classes = self._held
-        if not len(classes):
-            raise ConfigError(
-                "no label of this graph says how sure predictions are",
-                fix="Call feedback(nodes, labels) with ten labels or more first.",
-            )
-        allowed = allowed_margin(held, classes, coverage)
-        graph = node_graph(self._same_graph(data))
-        if self.guard_.kept and self._rounds:
-            scores = self._decided().scores
-        else:
-            frozen, found = self._answers(graph, model_kwargs)
-            scores = frozen.as_logits(found).numpy()
-        return torch.from_numpy(margins_behind(scores) <= allowed)
-
     @one_at_a_time
     def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
         """Prove a controller per class around the anchors in use; predictions stay what they are.
 
         Where the loop with message passing contracts, its equilibrium on this graph is enclosed:
-        `result.equilibrium` counts the nodes whose class is certain there, `result.shipped` says
-        how far the features in use are from it; labelled nodes are controlled. Of steered features
-        the certificate says which nodes they lead to the decided class and, for a linear model,
-        that steering contracts; `check` needs `steering_` for that.
+        `result.equilibrium` counts the nodes whose class is certain there; labelled nodes are
+        controlled. Of steered features the certificate says which nodes they lead to the decided
+        class and, for a linear model, that steering contracts; `check` needs `steering_` for that.
 
         Where an anchor in use cannot be certified, or where `config` asks for other ones, the
         certificate is about other anchors. These replace those in use only if every class is
@@ -792,41 +669,12 @@ class Reconstructor(BaseEstimator):
             cannot be proved anything about); false unless every class is proved.
         """
         self._check_context()
-        from graphkeel.lyapunov.in_use import certify_in_use, warn_of  # loads the verifiers
-
         limits = {} if budget is None else {"seconds": budget}
-        settings = {"seed": self.seed, **limits, **config}
         with self._step("certify") as facts:
-            result, anchors = certify_in_use(self._context, self.verifier, settings)
-            if anchors is not None:
-                result = self._adopt(result, anchors)
-            if hasattr(self, "features_"):
-                result = self._certify_on_graph(result)
-            self.certificate_ = result.certificate
-            self.states_ = result.states
+            result = certified(self, {"seed": self.seed, **limits, **config})
             facts["proved"] = len(self.classes_) - len(result.reasons) if result.certificate else 0
             facts["classes"] = len(self.classes_)
-        warn_of(result)
         return result
-
-    def _certify_on_graph(self, result: CertifyResult) -> CertifyResult:
-        """The result with the equilibrium on the graph and the distance of the features in use from
-        it; of steered ones the class of every node, by rigorous rounding, and for a linear model
-        the contraction."""
-        from graphkeel.lyapunov.on_graph import enclosed, steered
-
-        frozen, x, edges = self._context.frozen, self._context.x, self._context.edge_index
-        labels = (self.labels_.nodes, self.labels_.classes)
-        if len(self.labels_):  # else nothing is controlled
-            result = enclosed(result, frozen, x, edges, labels, shipped=self.features_)
-        if self.posterior_ is None or not self.fall_:
-            return result
-        shipped = (self.features_, self.posterior_.argmax(dim=1))
-        linear = LinearMap.of(frozen, edges, len(x))
-        units = None if linear is None else linear_units(linear, x, SteerSettings())
-        return steered(
-            result, frozen, x, edges, *shipped, fall=self.fall_, passes=self._passes, linear=units
-        )
 
     @property
     def steering_(self) -> dict[str, Tensor] | None:
@@ -836,22 +684,6 @@ class Reconstructor(BaseEstimator):
         if said is None or self.posterior_ is None:
             return None
         return {"features": self.features_, "wanted": self.posterior_.argmax(dim=1)}
-
-    def _adopt(self, result: CertifyResult, anchors: Anchors) -> CertifyResult:
-        """Use proved anchors: at once where features do not depend on them, else if labels find
-        them no worse."""
-        kept = self._context.anchors()
-        self._context.use_anchors(anchors)
-        if self.method == "auto" or torch.equal(anchors.features, kept.features):
-            return result
-        before = self.guard_.accuracy
-        found = correct(self._context, self._known(), self._rule())
-        now = found.guard.accuracy
-        if before is not None and now is not None and now >= before:
-            self._keep(found)
-            return result.with_remark("the certificate is about the anchors now in use")
-        self._context.use_anchors(kept)
-        return result
 
     # ---- keeping
 
@@ -863,8 +695,9 @@ class Reconstructor(BaseEstimator):
         keep.
 
         It is all that `update` needs: 4·N·(d + C + 1) bytes for N nodes, d features and C classes,
-        with a few more for each label. A save that is killed leaves what was in the folder before.
-        `notes` are kept in the same breath; `load` gives them back as `notes_`.
+        at most 4·N·C more for a large graph, 50·C for each of its labels that judge. A save that is
+        killed leaves what was in the folder before. `notes` are kept in the same breath; `load`
+        gives them back as `notes_`.
 
         Args:
             folder: where to write.
@@ -875,60 +708,6 @@ class Reconstructor(BaseEstimator):
         self._check_fitted()
         check_choice("keep", keep, ("graph", "summary"))
         FOLDER.save(Path(folder), *contents(self, keep, notes or {}))
-
-    # ---- checks
-
-    def _bind(self, data: Data, model_kwargs: dict[str, Any]) -> tuple[FrozenModel, dict[str, Any]]:
-        return bind(self._asked_model(), data, model_kwargs, return_type=self.return_type)
-
-    def _asked_model(self) -> Any:
-        """The model, or what asks it in batches."""
-        if self.inference is None or self.model is None:
-            return self.model
-        return AskedInBatches(self.model, self.inference)  # type: ignore[arg-type]
-
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFitted("this Reconstructor is not fitted", fix="Call fit(data) first.")
-
-    def _check_context(self) -> None:
-        self._check_fitted()
-        if not hasattr(self, "_context"):
-            raise ConfigError(
-                "a loaded reconstructor has no graph to choose features for",
-                fix="Call attach(data) first, or update(data) where it has grown or changed.",
-            )
-
-    def _check_whole(self) -> None:
-        self._check_fitted()
-        if not hasattr(self, "features_"):
-            raise ConfigError(
-                "this folder holds the summary of a source graph, not its features",
-                fix="Call adapt(target).",
-            )
-
-    def _same_graph(self, data: Data) -> Data:
-        """The graph, if it is the one that was fitted; another one is refused with the
-        difference."""
-        self._check_whole()
-        data = data[0] if isinstance(data, list | tuple) and len(data) == 1 else data
-        graph = node_graph(data)
-        check_graph(graph)
-        got, expected = tuple(graph.x.shape), tuple(self.features_.shape)
-        if got != expected:
-            raise DataError(
-                f"the features were made for a graph with x of shape {expected}",
-                got=got,
-                fix="Call update(data) where it has grown, adapt(data) where it is another.",
-            )
-        self._fingerprint.check(graph)
-        return data
-
-    def _check_same_model(self) -> None:
-        """Refuse a model with other weights than the one that was fitted."""
-        if self.model is not None and not hasattr(self, "_context"):
-            # a fitted one checks at every call
-            check_same_weights(self._asked_model(), self._weight_digests)
 
 
 def load_reconstructor(

@@ -28,8 +28,10 @@ class SceneSettings:
     steps: of the walk that smooths features and answers.
     wide: features beyond which they are reduced for covariances, to
     narrow: principal components, found on about
-    sample: evenly spaced nodes; no more than `wide` features see random ReLU units instead of a
-        linear probe of labels. Probes of the pooled answer always do.
+    sample: evenly spaced nodes, but not many more than
+    sampled: numbers, which is all of a citation graph with 6,775 features. No more than `wide`
+        features see random ReLU units instead of a linear probe of labels. Probes of the pooled
+        answer always do.
     units: of a probe on own features; twice as many with those of neighbours.
     bias: of a unit, in standard deviations of its input.
     """
@@ -39,6 +41,7 @@ class SceneSettings:
     wide: int = 64
     narrow: int = 32
     sample: int = 50_000
+    sampled: int = 1 << 26
     units: int = 256
     bias: float = 0.5
 
@@ -94,7 +97,8 @@ class Scene:
         if not self.is_wide:
             return self.x
         mean = mean_row(self.x)
-        some = self.x[:: max(1, self.n_nodes // self.settings.sample)] - mean
+        sample = min(self.settings.sample, self.settings.sampled // self.x.shape[1])
+        some = self.x[:: max(1, self.n_nodes // max(1, sample))] - mean
         n_kept = min(self.settings.narrow, *some.shape)
         _, _, directions = randomized_svd(some, n_kept, n_iter=2, random_state=self.seed)
         return kept(rowwise(lambda part: (part - mean) @ directions.T, self.x))

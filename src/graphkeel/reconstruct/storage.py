@@ -15,17 +15,19 @@ from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.graph.labels import Labels
 from graphkeel.models.binding import is_plain
 from graphkeel.monitor import Profile
-from graphkeel.reconstruct.decide import PoolWeights
+from graphkeel.reconstruct.decide import PoolWeights, Resumable
 from graphkeel.reconstruct.explain import Source
 from graphkeel.reconstruct.guard import GuardDecision
+from graphkeel.reconstruct.pool import Judged
 
 if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
 
-FOLDER = TensorFolder("reconstruction", format=6)
+FOLDER = TensorFolder("reconstruction", format=7)
 _LABELS = ("label", "judging", "start", "start_judging")  # begin the names of tensors of labels
 _ANEW = {"given": "anew"}  # an argument of the model that belongs to a graph
 _AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
+_RESUMED = "resumable."  # begins the names of what a decision is taken up from
 _PROFILE = "profile."  # begins the names of what a later graph is compared with
 
 
@@ -57,12 +59,15 @@ def contents(rec: Reconstructor, keep: str, notes: dict[str, Any]) -> Contents:
         tensors |= {f"{name}_nodes": nodes, f"{name}_classes": classes}
     if rec.posterior_ is not None:
         tensors["posterior"] = rec.posterior_
+    resumed, resumed_facts = _resumable_parts(rec._resumable)
+    tensors |= {f"{_RESUMED}{name}": part for name, part in resumed.items()}
     tensors |= {f"{_AT_REST}{name}": part for name, part in (rec.states_ or {}).items()}
     profile, profile_facts = rec._profile().stored()
     tensors |= {f"{_PROFILE}{name}": part for name, part in profile.items()}
     rounds = [{"weights": one.weights, "offsets": one.offsets.tolist()} for one in rec._rounds]
     facts |= {
         "profile": profile_facts,
+        "resumable": resumed_facts,
         "guard": rec.guard_.to_dict(),
         "rounds": rounds,
         "evidence": [asdict(source) for source in rec.evidence_],
@@ -105,6 +110,7 @@ def restore(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[str, Any
         PoolWeights(dict(one["weights"]), np.array(one["offsets"])) for one in facts["rounds"]
     )
     rec._decision = None
+    rec._resumable = _resumable(_named(tensors, _RESUMED), facts["resumable"])
     rec.posterior_ = tensors.get("posterior")
     rec.evidence_ = tuple(Source(**one) for one in facts["evidence"])
     rec.fall_ = tuple(facts["fall"])
@@ -120,6 +126,33 @@ def restore(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[str, Any
     rec.n_features_in_ = int(rec.features_.shape[1])
     rec._fingerprint = Fingerprint(**facts["graph"])
     rec._stored_arguments = dict(facts["arguments"])
+
+
+def _resumable_parts(resumable: Resumable | None) -> Contents:
+    """Tensors and JSON values of what a decision is taken up from."""
+    if resumable is None:
+        return {}, {}
+    judged = resumable.judged
+    parts = {
+        "before": resumable.before,
+        "evidence": judged.evidence.astype(np.float32),
+        "classes": judged.classes,
+        "prior": judged.prior,
+        "products": judged.products,
+        "parts": judged.parts,
+    }
+    tensors = {name: torch.from_numpy(part) for name, part in parts.items()}
+    return tensors, {"names": resumable.names, "chosen": resumable.chosen}
+
+
+def _resumable(tensors: dict[str, Tensor], facts: dict[str, Any]) -> Resumable | None:
+    """What `_resumable_parts` gave."""
+    if not tensors:
+        return None
+    parts = {name: part.numpy() for name, part in tensors.items()}
+    before, evidence = parts.pop("before"), parts.pop("evidence").astype(np.float64)
+    judged = Judged(evidence=evidence, **parts)
+    return Resumable(before, tuple(facts["names"]), judged, int(facts["chosen"]))
 
 
 def _named(tensors: dict[str, Tensor], start: str) -> dict[str, Tensor]:

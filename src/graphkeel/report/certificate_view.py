@@ -75,7 +75,7 @@ def _graph_view(certificate: dict[str, Any]) -> dict[str, Any]:
     uncertain = [int(node) for node in facts.get("uncertain", [])]
     drawn = bool(steps) and bool(facts)
     return {
-        "sentences": graph_sentences(graph, provenance.get("shipped") or {}),
+        "sentences": graph_sentences(graph),
         "chart": loop_chart(steps, facts["nodes"], graph["kappa"]) if drawn else "",
         "uncertain": uncertain[: PAGE.named],
         "more": facts["nodes"] - facts["certain"] - len(uncertain[: PAGE.named]) if facts else 0,

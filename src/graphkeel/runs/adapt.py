@@ -16,27 +16,10 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.reconstruct.inputs import KeepName
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.runs.adapt_case import Case, ScoredCase, make_case
-from graphkeel.runs.fingerprint import code_fingerprint
 from graphkeel.runs.method import MethodResult
-from graphkeel.runs.methods import check_ours, reconstructor_of
+from graphkeel.runs.methods import reconstructor_of
 from graphkeel.runs.run import Outcome, node_columns
 from graphkeel.runs.specs import AdaptSpec
-
-CODE = (
-    "graphkeel.runs.adapt",
-    "graphkeel.runs.adapt_case",
-    "graphkeel.graph.datasets.registry",
-    "graphkeel.models.zoo",
-)
-_OURS = "graphkeel.runs.methods"
-
-
-def method_version(spec: AdaptSpec, code: tuple[str, ...] = CODE) -> str:
-    """SHA-256 of all code that a job of this specification runs."""
-    if spec.method == "none":
-        return code_fingerprint(code)
-    check_ours(spec.method)
-    return code_fingerprint((*code, _OURS))
 
 
 def outcome(spec: AdaptSpec, seed: int) -> Outcome:

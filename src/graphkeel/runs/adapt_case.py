@@ -31,22 +31,6 @@ from graphkeel.runs.run import own_model_of
 from graphkeel.runs.specs import AdaptSpec
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """How a case is made.
-
-    Attributes:
-        trained_share: of the source's labelled nodes, in the split `most`.
-        sparse_below: share of entries that are not zero, below which a sparse matrix is faster.
-    """
-
-    trained_share: float = 0.8
-    sparse_below: float = 0.1
-
-
-_SETTINGS = _Settings()
-
-
 @dataclass(frozen=True, eq=False)
 class Case:
     """The input of every method.
@@ -77,7 +61,6 @@ class ScoredCase:
 
 
 def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
-    """Source, target, model and labels of one seed."""
     trained = replace(spec, method="none", keep="model", target_labels=0, reserve=0)
     source, target, frozen, base = _trained(type(spec), json.dumps(asdict(trained)), seed)  # type: ignore[arg-type]
     nodes, classes, unscored = _known(spec, target, seed)
@@ -153,19 +136,19 @@ def _features(
     return dense(both[0]), dense(both[1])
 
 
-def _compact(x: Features) -> Features:
+def _compact(x: Features, share: float = 0.1) -> Features:
     """Words are mostly zeros: a sparse matrix of them is many times faster to work with."""
-    if sparse.issparse(x) or np.count_nonzero(x) > _SETTINGS.sparse_below * x.size:
+    if sparse.issparse(x) or np.count_nonzero(x) > share * x.size:
         return x
     return sparse.csr_matrix(x)
 
 
-def _split(graph: RawGraph, kind: str, seed: int) -> Split:
+def _split(graph: RawGraph, kind: str, seed: int, trained_share: float = 0.8) -> Split:
     if kind != "most":
         return make_split(graph, kind, seed)
     known = np.flatnonzero(graph.y != UNLABELLED)
     order = np.random.default_rng([seed, 4]).permutation(known)
-    n_train = int(_SETTINGS.trained_share * len(order))
+    n_train = int(trained_share * len(order))
     return Split(order[:n_train], order[n_train:], order[:0])
 
 

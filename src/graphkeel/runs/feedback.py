@@ -125,7 +125,6 @@ def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float
 
 
 def _nodes(rec: Reconstructor, prepared: Prepared, scored: Tensor) -> dict[str, Tensor]:
-    """The columns of the report's list of nodes."""
     task = prepared.task
     split = torch.zeros(task.n_nodes, dtype=torch.int8)
     split[rec.labels_.nodes] = 2

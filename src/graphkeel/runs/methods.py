@@ -94,7 +94,6 @@ def untrained(model: nn.Module, seed: int) -> nn.Module:
 
 
 def _visible(task: GraphTask, train: Tensor, validation: Tensor) -> Data:
-    """The graph with these labels and no others."""
     masks = torch.zeros(2, task.n_nodes, dtype=torch.bool)
     masks[0, train] = True
     masks[1, validation] = True

@@ -103,8 +103,8 @@ def with_own_model(folder: Path, options: dict[str, Any]) -> Reconstructor:
     return load_reconstructor(folder, model)
 
 
-def told_by(folders: Sequence[Path]) -> dict[str, Any] | None:
-    """What the first reconstruction in these folders tells of itself, for the report."""
+def report_facts(folders: Sequence[Path]) -> dict[str, Any] | None:
+    """The facts of the first reconstruction in these folders, for the report."""
     for folder in folders:
         try:
             rec = load_reconstructor(folder)

@@ -25,7 +25,7 @@ from graphkeel.models.zoo import OWN, own_model
 from graphkeel.runs.method import MethodResult
 from graphkeel.runs.specs import AnySpec, RunSpec
 from graphkeel.store.job import DONE, Job, Measurement
-from graphkeel.store.provenance import commit, package_versions
+from graphkeel.store.provenance import package_versions
 from graphkeel.store.statistics import summarise
 from graphkeel.store.store import FILE, Store
 
@@ -49,8 +49,6 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The rows of a run, in the order of their seeds."""
-
     spec: AnySpec
     rows: list[Row]
     reused: int = 0  # rows that the folder held already
@@ -118,7 +116,7 @@ class _RunFolder:
         save_tensors(self.folder / "nodes" / file, outcome.nodes)
         # The row comes last: where it is stored, the files that belong to it are there.
         seconds = time.perf_counter() - start
-        self.store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row, commit=commit()))
+        self.store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row))
         return outcome.row
 
 
@@ -181,7 +179,6 @@ def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
 
 
 def own_model_of(options: dict[str, Any], task: GraphTask) -> nn.Module:
-    """The user's own model, for a graph like this one."""
     weights, factory = (str(options[name]) for name in ("weights", "factory"))
     return own_model(weights, factory, task.n_features, task.n_classes)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from graphkeel import __version__
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
 
@@ -34,8 +35,11 @@ class _Spec(ABC):
     def outcome(self, seed: int) -> Outcome:
         """The result for a seed: train, freeze, apply the method, score."""
 
+    def code_version(self) -> str:
+        """Of the code that a number depends on: rows of another one are computed again."""
+        return __version__
+
     def measure(self, seed: int) -> dict[str, Any]:
-        """The row of a seed."""
         return self.outcome(seed).row
 
     def published(self) -> dict[str, list[float]]:
@@ -60,15 +64,6 @@ class RunSpec(_Spec):
         method_options: for methods that take any.
     """
 
-    # Every number depends on these modules, whatever the method.
-    CODE: ClassVar[tuple[str, ...]] = (
-        "graphkeel.runs.run",
-        "graphkeel.runs.specs",
-        "graphkeel.graph.datasets.registry",
-        "graphkeel.models.zoo",
-        "graphkeel.models.frozen",
-    )
-
     dataset: str = "digits"
     model: str = "sgc"
     method: str = "none"
@@ -83,13 +78,11 @@ class RunSpec(_Spec):
         check_name("labels", self.labels, LABELS)
 
     def graph(self) -> RawGraph:
-        """The dataset, before a split is drawn."""
         from graphkeel.graph import load_graph
 
         return load_graph(self.dataset)
 
     def task(self, seed: int) -> GraphTask:
-        """The split of a seed."""
         from graphkeel.graph import make_task
 
         kind, number = split_number(self.split, seed)
@@ -98,13 +91,11 @@ class RunSpec(_Spec):
         )
 
     def trained(self, task: GraphTask, seed: int) -> nn.Module:
-        """The model of a seed, trained on its split."""
         from graphkeel.models import train_model
 
         return train_model(self.model, task, seed=seed, **self.model_options)
 
     def find_method(self) -> Method:
-        """The method of that name."""
         from graphkeel.runs.methods import get_method
 
         if self.method_options:
@@ -115,7 +106,6 @@ class RunSpec(_Spec):
 
     @property
     def title(self) -> str:
-        """Above a table of its seeds."""
         return f"{self.dataset} · {self.model} · {self.method} · labels: {self.labels}"
 
     def check(self, seed: int) -> None:
@@ -126,7 +116,6 @@ class RunSpec(_Spec):
         self.data_hash(seed)
 
     def check_names(self) -> None:
-        """That there are such a model, split and features."""
         from graphkeel.graph.datasets.registry import FEATURES
         from graphkeel.graph.splits import KINDS
         from graphkeel.models.zoo import MODELS, OWN
@@ -137,14 +126,7 @@ class RunSpec(_Spec):
         check_name("features", self.features, FEATURES)
 
     def data_hash(self, seed: int) -> str:
-        """SHA-256 of the split of a seed."""
         return self.task(seed).hash
-
-    def code_version(self) -> str:
-        """SHA-256 of the code that the number depends on."""
-        from graphkeel.runs.fingerprint import method_version
-
-        return method_version(self)
 
     def outcome(self, seed: int) -> Outcome:
         from graphkeel.runs.run import run_seed
@@ -198,22 +180,25 @@ class AdaptSpec(_Spec):
 
     @property
     def title(self) -> str:
-        """Above a table of its seeds."""
         labels = f"{self.target_labels} target labels"
         words = (self.dataset, self.model, self.method, labels, f"keeps the {self.keep}")
         return " · ".join(words)
 
     def data_hash(self, seed: int) -> str:
-        """SHA-256 of source and target."""
         from graphkeel.runs.adapt_case import data_hash
 
         return data_hash(self, seed)
 
     def graph(self, name: str) -> RawGraph:
-        """The graph behind the name of the source or the target."""
         from graphkeel.graph import load_graph
 
         return load_graph(name)
+
+    def check_method(self) -> None:
+        """That there is such a method."""
+        from graphkeel.runs.methods import check_ours
+
+        check_ours(self.method)
 
     def adapted(self, case: Case) -> MethodResult:
         """Scores of the target's nodes by the method; None where the model is left alone."""
@@ -227,14 +212,9 @@ class AdaptSpec(_Spec):
 
         if self.model != OWN:
             check_name("the model", self.model, MODELS)
-        self.code_version()  # looks the method up
+        if self.method != "none":
+            self.check_method()
         self.data_hash(seed)
-
-    def code_version(self) -> str:
-        """SHA-256 of the code that the number depends on."""
-        from graphkeel.runs.adapt import method_version
-
-        return method_version(self)
 
     def outcome(self, seed: int) -> Outcome:
         from graphkeel.runs.adapt import outcome

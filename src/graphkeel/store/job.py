@@ -31,21 +31,13 @@ class Spec(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One number to be measured: a row of a table, for one seed.
+    """One number to be measured: a row of a table, for one seed."""
 
-    Args:
-        row: the row's name; not part of the key, as two rows may share a number.
-        spec: what is measured.
-        seed: of the split, the training and the method.
-        data: SHA-256 of the arrays that the number depends on.
-        code: SHA-256 of the code that computes it.
-    """
-
-    row: str
+    row: str  # not part of the key, as two rows may share a number
     spec: Spec
     seed: int
-    data: str
-    code: str
+    data: str  # SHA-256 of the arrays that the number depends on
+    code: str  # SHA-256 of the code that computes it
 
     @cached_property
     def subject(self) -> str:
@@ -60,25 +52,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The outcome of a job.
+    """The outcome of a job."""
 
-    Args:
-        status: `DONE` or `FAILED`.
-        seconds: time it took.
-        peak_mb: peak memory of the worker meanwhile.
-        result: plain values; `accuracy` and `base` in percent where it is done.
-        message: why it failed.
-        commit: of the source tree that computed it; None where that is not known.
-        code: SHA-256 of the code that computed it, as the store says.
-    """
-
-    status: str
+    status: str  # DONE or FAILED
     seconds: float
-    peak_mb: float
-    result: dict[str, Any]
-    message: str | None = None
-    commit: str | None = None
-    code: str | None = field(default=None, compare=False)
+    peak_mb: float  # of the worker meanwhile
+    result: dict[str, Any]  # plain values; `accuracy` and `base` in percent where it is done
+    message: str | None = None  # why it failed
+    commit: str | None = None  # of the source tree that computed it, where that is known
+    code: str | None = field(default=None, compare=False)  # as the store says
 
     @property
     def done(self) -> bool:

@@ -14,15 +14,12 @@ TEST = "Wilcoxon signed-rank, two-sided, paired by seed"
 
 @dataclass(frozen=True)
 class _Summary:
-    """Mean and sample standard deviation (ddof 1; None for a single value)."""
-
     n: int
     mean: float
     std: float | None
 
 
 def summarise(values: Sequence[float]) -> _Summary:
-    """Mean and sample standard deviation."""
     return _Summary(len(values), float(np.mean(values)), sample_std(values))
 
 

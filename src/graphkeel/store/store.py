@@ -17,7 +17,7 @@ from typing import Any
 from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import cannot_write
-from graphkeel.store.job import DONE, FAILED, Job, Measurement
+from graphkeel.store.job import Job, Measurement
 
 FILE = "measurements.sqlite"
 
@@ -57,12 +57,7 @@ _RUN = "run"  # the manifest's name
 
 class Store:
     """Measurements in an SQLite file. Reads and writes that file alone; several processes may use
-    it at once.
-
-    Args:
-        path: the file; made, with its folder, where it is missing.
-        versions: of the packages in use, stored beside each measurement.
-    """
+    it at once. The versions of packages are stored beside each measurement."""
 
     def __init__(self, path: Path, *, versions: dict[str, str] | None = None) -> None:
         self.path = path
@@ -222,23 +217,14 @@ def _measurement(
     key: Any,
     seal: Any,
 ) -> Measurement | None:
-    """The content of a row; None, so that it is computed again, if no grid can have written it."""
+    """The content of a row; None, so that it is computed again, where its seal does not hold."""
     facts = _json(result)
-    known_status = status in (DONE, FAILED)
-    texts = all(isinstance(text, str | None) for text in (message, source, code))
-    if not isinstance(facts, dict) or not known_status or not texts:
-        return None
-    numbers = [seconds, peak]
-    if status == DONE:
-        numbers += [facts.get("accuracy"), facts.get("base")]
-    decision = facts.get("decision", {})
-    if not isinstance(decision, dict):
-        return None
-    numbers.append(decision.get("residual", 0.0))
-    if not all(isinstance(value, int | float) for value in numbers):
-        return None
     measurement = Measurement(status, seconds, peak, facts, message, source, code)
-    return measurement if _seal(key, measurement, result) == seal else None
+    try:
+        is_whole = isinstance(facts, dict) and _seal(key, measurement, result) == seal
+    except (TypeError, ValueError):  # of other kinds than were written
+        return None
+    return measurement if is_whole else None
 
 
 def _seal(key: str, measurement: Measurement, result: str) -> str:
@@ -252,7 +238,6 @@ def _seal(key: str, measurement: Measurement, result: str) -> str:
 
 
 def _json(text: Any) -> Any:
-    """The content of a text; None if it is no JSON."""
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):

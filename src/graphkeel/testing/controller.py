@@ -131,7 +131,6 @@ def _targets(plant: Plant) -> Iterator[Tensor]:
 
 
 def _hidden_plant() -> tuple[Plant, Tensor]:
-    """A plant with a hidden layer, and a target."""
     return random_plant((30, 16, 4), seed=5), torch.eye(4, dtype=torch.float64)[1]
 
 

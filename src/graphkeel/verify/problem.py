@@ -102,14 +102,14 @@ class Network:
         object.__setattr__(self, "layers", layers)
 
     @classmethod
-    def of(cls, *pairs: tuple[object, object]) -> Network:
-        """Build from (weight, bias) pairs.
+    def of(cls, *layers: Sequence[object]) -> Network:
+        """Build from (weight, bias) pairs, which may also hold bounds on the errors of both.
 
         >>> absolute = Network.of(([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
         >>> absolute([-3.0])
         array([3.])
         """
-        return cls(tuple(Affine(w, b) for w, b in pairs))  # type: ignore[arg-type]
+        return cls(tuple(Affine(*layer) for layer in layers))  # type: ignore[arg-type]
 
     @property
     def n_in(self) -> int:

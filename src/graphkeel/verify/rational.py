@@ -10,10 +10,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphkeel.core.errors import ProblemError
+from graphkeel.verify.affine import errors_of
 from graphkeel.verify.problem import (
     STAYS,
     SUBLEVEL,
@@ -27,7 +30,7 @@ from graphkeel.verify.problem import (
 
 _Interval = tuple[Fraction, Fraction]
 Vector = list[Fraction]
-_Matrix = list[Vector]
+Exact = NDArray[Any]  # of rationals
 ZERO = Fraction(0)
 
 
@@ -57,29 +60,37 @@ def nearest_float(number: Fraction) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def dot(a: Vector, b: Vector) -> Fraction:
+def dot(a: Iterable[Fraction], b: Iterable[Fraction]) -> Fraction:
     """The exact inner product of two vectors of one length."""
     return sum((x * y for x, y in zip(a, b, strict=True) if x and y), ZERO)
 
 
+def exact(values: object) -> Exact:
+    """Floats as the rational numbers they are, in an array of their shape."""
+    numbers = np.asarray(values, dtype=np.float64)
+    return np.array(rationals(numbers.ravel()), dtype=object).reshape(numbers.shape)
+
+
+def times(a: Exact, b: Exact) -> Exact:
+    """A matrix times a vector or a matrix; products with zeros are left out."""
+    columns = b.reshape(len(b), -1).T
+    rows = [[dot(row, column) for column in columns] for row in a]
+    return np.array(rows, dtype=object).reshape(len(a), *b.shape[1:])
+
+
 @dataclass(frozen=True)
-class RationalLayer:
+class ExactLayer:
     """An affine layer in rationals, with its error bounds (zeros where it is exact)."""
 
-    weight: _Matrix  # (out, in)
-    bias: Vector  # (out,)
-    weight_error: _Matrix
-    bias_error: Vector
+    weight: Exact  # (out, in)
+    bias: Exact  # (out,)
+    weight_error: Exact
+    bias_error: Exact
 
     @classmethod
-    def of(cls, layer: Affine) -> RationalLayer:
+    def of(cls, layer: Affine) -> ExactLayer:
         """The layer's floats as rationals."""
-        weight = [rationals(row) for row in layer.weight]
-        if layer.weight_error is None:
-            weight_error = [[ZERO] * layer.n_in for _ in range(layer.n_out)]
-        else:
-            weight_error = [rationals(row) for row in layer.weight_error]
-        return cls(weight, rationals(layer.bias), weight_error, bias_errors(layer))
+        return cls(*map(exact, (layer.weight, layer.bias, *errors_of(layer))))
 
     def __call__(self, values: list[_Interval]) -> list[_Interval]:
         """The exact range of the layer's outputs over its error bounds."""
@@ -100,16 +111,11 @@ class RationalLayer:
         return low, high
 
 
-def bias_errors(layer: Affine) -> Vector:
-    """The bounds on a layer's bias, shape (out,)."""
-    return [ZERO] * layer.n_out if layer.bias_error is None else rationals(layer.bias_error)
-
-
 def evaluate(network: Network, point: list[_Interval]) -> list[_Interval]:
     """The exact range of a network's outputs over its error bounds, interval by interval."""
     values = point
     for index, layer in enumerate(network.layers):
-        values = RationalLayer.of(layer)(values)
+        values = ExactLayer.of(layer)(values)
         if index + 1 < len(network.layers):
             values = [(max(low, ZERO), max(high, ZERO)) for low, high in values]
     return values

@@ -17,6 +17,7 @@ _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     "cs": ("frozen.correct_and_smooth:CorrectAndSmooth", {}),
     "smooth": ("frozen.propagation:ClampedSmoothing", {}),
     "t3a": ("frozen.t3a:T3A", {}),
+    "t3a-known": ("frozen.t3a:T3A", {"known": True}),
     "lame": ("frozen.lame:LAME", {}),
     "frgnn": ("frozen.frgnn:FRGNN", {}),
     "frgnn-all": ("frozen.frgnn:FRGNN", {"classes": "all"}),
@@ -52,6 +53,7 @@ _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     "srgnn": ("retrained.srgnn:SRGNN", {}),
 }
 AVERAGED = "+avg"  # a rival's settings under our averaging rule
+SELF_TRAINED = "+self"  # a rival's settings, before and after a round of self-training
 _POOLED = ("t3a", "cs", "smooth", "lame", "lp")  # of the row `rivals+avg`
 BASELINES = tuple(_TABLE)
 
@@ -60,10 +62,10 @@ def get_baseline(name: str) -> Method:
     """The method behind a name.
 
     Args:
-        name: one of `BASELINES`, or one with `+avg`.
+        name: one of `BASELINES`, or one with `+avg` or `+self`.
     """
-    if name.endswith(AVERAGED):
-        return _averaged(name)
+    if name.endswith((AVERAGED, SELF_TRAINED)):
+        return _around(*name.rsplit("+", 1))
     check_name("the baseline", name, BASELINES)
     place, options = _TABLE[name]
     module_name, class_name = place.split(":")
@@ -75,16 +77,24 @@ def get_baseline(name: str) -> Method:
     return method
 
 
-def _averaged(name: str) -> Method:
+def _around(of: str, how: str) -> Method:
+    """The row of a rival, or of all that are pooled, under our averaging rule or with a round of
+    self-training."""
     from graphkeel_paper.baselines.averaging import Averaged
     from graphkeel_paper.baselines.rival import Rival
+    from graphkeel_paper.baselines.selftrained import SelfTrained
 
-    of = name.removesuffix(AVERAGED)
-    members = [get_baseline(one) for one in (_POOLED if of == "rivals" else (of,))]
+    name = f"{of}+{how}"
+    own_labels = "t3a-known" if name == f"t3a{SELF_TRAINED}" else of
+    members = [get_baseline(one) for one in (_POOLED if of == "rivals" else (own_labels,))]
     rivals = [one for one in members if isinstance(one, Rival)]
     if len(rivals) != len(members):
-        raise ConfigError(f"{of} has no settings to average over", got=repr(name))
-    return Averaged(name, rivals)
+        raise ConfigError(f"{of} has no settings to choose among", got=repr(name))
+    if name.endswith(AVERAGED):
+        return Averaged(name, rivals)
+    if len(rivals) > 1 or not rivals[0].uses_labels:
+        raise ConfigError(f"{of} has no use for more labels", got=repr(name))
+    return SelfTrained(name, rivals[0])
 
 
 def find_method(name: str, options: dict[str, Any] | None = None) -> Method:
@@ -95,8 +105,12 @@ def find_method(name: str, options: dict[str, Any] | None = None) -> Method:
         return ControllerMethod(**(options or {}))  # type: ignore[return-value]
     if options:
         raise ConfigError(f"the method {name!r} takes no options", got=sorted(options))
-    if name in BASELINES or name.endswith(AVERAGED):
+    if name in BASELINES or name.endswith((AVERAGED, SELF_TRAINED)):
         return get_baseline(name)
+    if name == "auto":
+        from graphkeel_paper.baselines.frozen.posterior import Auto
+
+        return Auto()
     from graphkeel.runs.methods import get_method
 
     return get_method(name)  # type: ignore[return-value]

@@ -136,7 +136,12 @@ def clamped(posterior: Tensor, labels: Labels) -> Tensor:
     return known
 
 
-def drawn_class(task: GraphTask, labelled: Tensor, seed: int) -> int:
-    """The class that one-class methods replace: that of a labelled node drawn uniformly."""
+def drawn_node(labelled: Tensor, seed: int) -> int:
+    """A labelled node, drawn uniformly."""
     draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
-    return int(task.y[labelled[draw]])
+    return int(labelled[draw])
+
+
+def drawn_class(task: GraphTask, labelled: Tensor, seed: int) -> int:
+    """The class that one-class methods replace: that of a drawn labelled node."""
+    return int(task.y[drawn_node(labelled, seed)])

@@ -15,15 +15,9 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli import certify as plain
-from graphkeel.cli.shared.common import (
-    EXIT_DONE,
-    EXIT_REFUTED,
-    EXIT_UNKNOWN,
-    console,
-    emit,
-)
+from graphkeel.cli.shared.common import EXIT_DONE, EXIT_REFUTED, EXIT_UNKNOWN, console, emit
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.signals import end_if_asked
+from graphkeel.core.signals import raise_pending
 
 if TYPE_CHECKING:
     from graphkeel.graph import GraphTask
@@ -89,12 +83,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _initial_node(task: GraphTask, start: int | str, seed: int) -> int:
     """The node that was named, or a training node drawn uniformly."""
-    import torch
+    from graphkeel_paper.baselines.rival import drawn_node
 
     if start == _RANDOM:
-        labelled = task.train_mask.nonzero().flatten()
-        draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
-        return int(labelled[draw])
+        return drawn_node(task.train_mask.nonzero().flatten(), seed)
     if int(start) >= task.n_nodes or int(task.y[int(start)]) < 0:
         raise ConfigError("--start-node must be a labelled node of the graph", got=start)
     return int(start)
@@ -102,7 +94,7 @@ def _initial_node(task: GraphTask, start: int | str, seed: int) -> int:
 
 def _say_some_rounds(log: RoundLog) -> None:
     """One gradient step a round makes thousands of them: the first ten, then every hundredth."""
-    end_if_asked()
+    raise_pending()
     if log.round < 10 or log.round % 100 == 0:
         loss = ", ".join(f"{name} {values[0]:.2e}" for name, values in log.losses.items())
         console(stderr=True).print(

@@ -12,14 +12,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from graphkeel.cli.shared.common import (
-    add_common,
-    add_dataset,
-    emit,
-    emit_lines,
-    make_out_dir,
-)
-from graphkeel.cli.shared.own_model import add_model
+from graphkeel.cli.shared.common import add_options, emit, emit_lines, make_out_dir
 
 HELP = "the paper's figures: embeddings under shift, and the Lyapunov surface"
 
@@ -28,9 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "figure", type=int, choices=(3, 4, 5), help="the figure's number in the paper"
     )
-    add_dataset(parser)
-    add_model(parser)
-    add_common(parser, out_help="where the pictures go (default: figures)")
+    out = "where the pictures go (default: figures)"
+    add_options(parser, "--dataset", "--model", "--seed", "--out", "--json", out=out)
 
 
 def run(args: argparse.Namespace) -> int:

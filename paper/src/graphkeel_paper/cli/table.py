@@ -35,8 +35,7 @@ from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
     EXIT_DONE,
-    add_common,
-    add_seeds,
+    add_options,
     console,
     emit,
     emit_lines,
@@ -49,7 +48,7 @@ from graphkeel.cli.shared.common import (
 )
 from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.signals import end_if_asked
+from graphkeel.core.signals import raise_pending
 
 if TYPE_CHECKING:
     from graphkeel.store.job import Job, Measurement
@@ -80,7 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     words = "print what is missing and its hours; compute nothing"
     add("--plan", action="store_true", help=words)
-    add_seeds(parser, "how many seeds (default 10)", default=10)
+    seeds = {"default": 10, "help": "how many seeds (default 10)"}
+    add_options(parser, "--seeds", seeds=seeds)
     add("--quick", action="store_true", help="at most 2 seeds")
     add("--only", type=_names, metavar="ROWS", help="rows, separated by commas")
     words = "separated by commas (default: the paper's)"
@@ -112,7 +112,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = "accept measurements that other code has made"
     add("--any-code", action="store_true", help=words)
     add("--no-run", action="store_true", help="compute nothing: show what is stored")
-    add_common(parser, out_help="where measurements and tables are kept (default: tables)")
+    out = "where measurements and tables are kept (default: tables)"
+    add_options(parser, "--seed", "--out", "--json", out=out)
 
 
 def _names(text: str) -> list[str]:
@@ -262,7 +263,7 @@ def _progress(done: int, waiting: int) -> Iterator[Callable[[Job, Measurement], 
         def on_job(job: Job, measurement: Measurement) -> None:
             what = f"{job.spec.dataset} {job.row} seed {job.seed}"
             bar.update(task, advance=1, description=verbatim(what))
-            end_if_asked()
+            raise_pending()
             if not measurement.done:
                 failure = f"{what} failed: {measurement.message}"
                 bar.console.print(verbatim(failure), style="yellow")

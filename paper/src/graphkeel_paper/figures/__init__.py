@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphkeel.core.files import write_text
+from graphkeel_paper.provenance import commit
 from graphkeel_paper.specs import RunSpec
 
 
@@ -33,6 +34,7 @@ def draw(figure: int, spec: RunSpec, seed: int, out: Path) -> Drawn:
     }
     files, numbers = artists[figure](spec, seed, out)
     drawn = Drawn(files, {"seed": seed, **numbers})
-    content = json.dumps(drawn.payload(), indent=1, allow_nan=False)
+    named = {"files": [path.name for path in files], "commit": commit()}
+    content = json.dumps({**drawn.payload(), **named}, indent=1, allow_nan=False)
     write_text(out / f"figure-{figure}.json", content + "\n")
     return drawn

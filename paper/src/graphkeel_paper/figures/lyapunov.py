@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.graph import GraphTask
-from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certify
+from graphkeel.lyapunov import LyapunovConfig, certify
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.runs.run import prepare
 from graphkeel.verify.problem import Problem
 from graphkeel.verify.result import VerifyReport
+from graphkeel_paper.baselines.frozen.controllers import boxes_oracle
 from graphkeel_paper.baselines.rival import drawn_class
 from graphkeel_paper.figures import Drawn
 from graphkeel_paper.figures.style import BAD, GOOD, INK, SOFT, canvas, heading, save
@@ -43,7 +44,7 @@ class _SurfaceSettings:
     Attributes:
         grid: points of a side of the surface.
         steps, starts: of the trajectories.
-        seconds: for Algorithm 1.
+        seconds: for Algorithm 1; more than it takes, so that rounds and boxes end it.
         paper_rounds: of the paper's free form, which has never ended in a proof.
         ticks: of an axis, at most.
     """
@@ -51,7 +52,7 @@ class _SurfaceSettings:
     grid: int = 90
     steps: int = 12
     starts: int = 60
-    seconds: float = 30.0
+    seconds: float = 1e9
     paper_rounds: int = 6
     ticks: int = 4
 
@@ -122,7 +123,7 @@ def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, see
     rounds = [0]
 
     def verify(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
-        report = ask_portfolio(problem, seconds=seconds, complete=complete)
+        report = boxes_oracle(problem, seconds=seconds, complete=complete)
         found = [c for c in report.conditions if c.counterexample is not None]
         met.extend(_Met(rounds[0], c.condition, np.asarray(c.counterexample)) for c in found)
         return report
@@ -130,7 +131,9 @@ def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, see
     def next_round(*_: object) -> None:
         rounds[0] += 1
 
-    config = LyapunovConfig(form=form, seed=seed, seconds=SETTINGS.seconds)
+    config = LyapunovConfig(
+        form=form, seed=seed, seconds=SETTINGS.seconds, verify_seconds=SETTINGS.seconds
+    )
     config = replace(config, rounds=SETTINGS.paper_rounds) if form == "paper" else config
     graph = (task.x, task.edge_index)
     result = certify(frozen, *graph, config, classes=[label], verifier=verify, on_round=next_round)

@@ -34,7 +34,12 @@ _ROWS = (
     Row("lame", "LAME", "frozen", "lame"),
     Row("lp", "label propagation", "frozen", "lp"),
     Row("rivals+avg", "these five in one pool, our averaging", "frozen", "rivals+avg"),
+    Row("t3a+self", "T3A, a round of self-training", "frozen", "t3a+self"),
+    Row("cs+self", "Correct & Smooth, a round of self-training", "frozen", "cs+self"),
+    Row("smooth+self", "smoothing, a round of self-training", "frozen", "smooth+self"),
+    Row("lp+self", "label propagation, a round of self-training", "frozen", "lp+self"),
     Row("retrain", "SGC trained on the same labels", "trained", "retrain"),
+    Row("retrain+self", "the same, a round of self-training", "trained", "retrain+self"),
     Row("gcn-words", "GCN on words, the same labels", "trained", "gcn-words", features=WORDS),
     Row("appnp-words", "APPNP on words, the same labels", "trained", "appnp-words", features=WORDS),
 )

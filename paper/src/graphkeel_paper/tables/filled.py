@@ -10,9 +10,9 @@ from typing import Any
 
 from graphkeel.core.files import write_text
 from graphkeel.store.job import CPU_SECONDS
-from graphkeel.store.provenance import provenance
 from graphkeel.store.statistics import TEST
 from graphkeel.store.store import Store
+from graphkeel_paper.provenance import provenance
 from graphkeel_paper.tables.cells import Cell, fill
 from graphkeel_paper.tables.plan import Plan
 from graphkeel_paper.tables.records import UNKNOWN, Record, dump, found_records, settings_of
@@ -22,16 +22,17 @@ from graphkeel_paper.tables.statistics import CORRECTION
 
 @dataclass(frozen=True)
 class Filled:
-    """A table with its numbers."""
+    """A table with its numbers; `origin` is what wrote it first: commit, versions, machine."""
 
     plan: Plan
     cells: list[Cell]
     records: list[Record]
+    origin: dict[str, Any]
 
     @classmethod
-    def of(cls, plan: Plan, records: list[Record]) -> Filled:
+    def of(cls, plan: Plan, records: list[Record], origin: dict[str, Any] | None = None) -> Filled:
         """The table of these measurements."""
-        return cls(plan, fill(plan, records), records)
+        return cls(plan, fill(plan, records), records, origin or provenance())
 
     @classmethod
     def stored(cls, plan: Plan, store: Store, *, any_code: bool = False) -> Filled:
@@ -57,7 +58,8 @@ class Filled:
     def remarks(self) -> list[str]:
         """The sentences below the table."""
         said = self.plan.table.sentences(self)
-        return [*said, *_cost_remark(self.records), *_source_remark(self.records)]
+        sources = _source_remarks(self.records, self.origin["commit"])
+        return [*said, *_cost_remark(self.records), *sources]
 
     def render(self, style: str) -> str:
         """The table as a text of one of `FORMATS`."""
@@ -80,7 +82,7 @@ class Filled:
             "row_budget": plan.row_budget,
             "test": TEST,
             "correction": CORRECTION,
-            "provenance": provenance(),
+            "provenance": self.origin,
         }
 
     def write(self, out: Path) -> None:
@@ -114,7 +116,20 @@ def _cost_remark(records: Iterable[Record]) -> list[str]:
     return [f"cost: {len(found)} jobs, {known}, at most {peak:.1f} GB a worker."]
 
 
-def _source_remark(records: Iterable[Record]) -> list[str]:
-    """A sentence on the commits that computed a table; none where there is no record."""
-    commits = sorted({record.measurement.commit or UNKNOWN for record in records})
-    return [f"computed by commit {', '.join(commits)}."] if commits else []
+def _source_remarks(records: Iterable[Record], here: str | None) -> list[str]:
+    """Which rows the commit that wrote the table computed, and which it inherited, from where."""
+    commits: dict[str, set[str]] = {}
+    for record in records:
+        commits.setdefault(record.row, set()).add(record.measurement.commit or UNKNOWN)
+    own = [row for row, known in commits.items() if known == {here}]
+    others = [
+        f"{row} ({', '.join(sorted(map(_short, commits[row])))})" for row in commits.keys() - own
+    ]
+    said = (
+        [f"computed at this commit ({_short(here or UNKNOWN)}): {', '.join(own)}."] if own else []
+    )
+    return [*said, *([f"inherited: {', '.join(sorted(others))}."] if others else [])]
+
+
+def _short(commit: str) -> str:
+    return commit.replace(commit[:40], commit[:10], 1) if len(commit) >= 40 else commit

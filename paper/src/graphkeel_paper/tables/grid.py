@@ -26,8 +26,8 @@ import joblib
 
 from graphkeel.core.memory import peak_mb, reset_peak
 from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Job, Measurement
-from graphkeel.store.provenance import commit
 from graphkeel.store.store import Store
+from graphkeel_paper.provenance import commit
 from graphkeel_paper.tables.costs import RowCosts
 from graphkeel_paper.tables.workers import (
     Workers,

@@ -18,7 +18,7 @@ UNKNOWN = "unknown"
 RUNS = "runs"  # the records' name in the file
 _ID_LENGTH = 16  # hex digits of a hash that the file keeps
 _RESULT = ("accuracy", "base", "balanced", "balanced_base", "kept", CPU_SECONDS)
-_DECISION = ("residual", "chosen")
+_DECISION = ("residual", "chosen", "proofs")
 
 
 @dataclass(frozen=True)

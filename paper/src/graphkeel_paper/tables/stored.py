@@ -60,7 +60,7 @@ def recomputed(content: dict[str, Any]) -> Filled:
         replace(one, settings=json.dumps(settings.get(one.place, {}), sort_keys=True))
         for one in records
     ]
-    return Filled.of(plan, known)
+    return Filled.of(plan, known, content.get("provenance"))
 
 
 def joined(found: Filled, stored: Filled) -> Filled:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from graphkeel.cli.shared.width import filled
+from graphkeel.cli.shared.width import filled, fitted, terminal_width
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.text import printable
@@ -162,43 +162,47 @@ def _example(line: str, width: int) -> list[str]:
 
 # ---- options that several commands have
 
+_DATASET = f"one of {', '.join(DATASETS)}, or a graph of your own as FILE.npz (default digits)"
+_SPLIT = """biased, random or public: the graph's own masks (default biased; with --weights public,
+    where the graph has masks)"""
+_CLASS_WEIGHT = "of auto: every class has the same weight, however large (default: every node does)"
+_WEIGHTS = "a model of your own: its weights, as safetensors or torch.save(state_dict)"
+_FACTORY = "the function that builds it: called with n_features and n_classes if it takes them"
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--json": {"action": "store_true", "help": "print one JSON object on stdout, no tables"},
+    "--seed": {"type": seed_type, "default": 0, "help": "first random seed (default 0)"},
+    "--seeds": {"type": positive_int, "metavar": "N"},
+    "--out": {"type": path_type, "metavar": "DIR", "help": "write the results into this folder"},
+    "--dataset": {
+        "type": dataset_type,
+        "default": "digits",
+        "metavar": "NAME",
+        "help": _DATASET,
+    },
+    "--model": {"default": "sgc", "help": "sgc, gcn, gat, sage or appnp (default sgc)"},
+    "--split": {"help": _SPLIT},
+    "--features": {"default": "auto", "help": "auto, raw, rownorm, pca or pca-raw (default auto)"},
+    "--class-weight": {"choices": ("balanced",), "help": _CLASS_WEIGHT},
+    "--classes": {
+        "type": path_type,
+        "metavar": "FILE",
+        "help": "names of the classes, a line each",
+    },
+    "--weights": {"type": path_type, "metavar": "FILE", "help": _WEIGHTS},
+    "--factory": {"metavar": "MODULE:FUNCTION", "help": _FACTORY},
+}
+OWN_MODEL = ("--weights", "--factory")
+SEED_OF_RUN = {"default": None, "help": "which seed of the run (default: its first)"}
+SPEC = ("--dataset", "--model", "--split", "--features", "--class-weight", *OWN_MODEL)
 
-def add_common(
-    parser: argparse.ArgumentParser, *, out_help: str = "write the results into this folder"
-) -> None:
-    parser.add_argument("--seed", type=seed_type, default=0, help="first random seed (default 0)")
-    parser.add_argument("--out", type=path_type, metavar="DIR", help=out_help)
-    add_json(parser)
 
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object on stdout instead of tables"
-    )
-
-
-def add_seeds(parser: argparse.ArgumentParser, words: str, default: int | None = None) -> None:
-    parser.add_argument("--seeds", type=positive_int, default=default, metavar="N", help=words)
-
-
-def add_seed_of_run(parser: argparse.ArgumentParser) -> None:
-    words = "which seed of the run (default: its first)"
-    parser.add_argument("--seed", type=seed_type, help=words)
-
-
-def add_class_names(parser: argparse.ArgumentParser) -> None:
-    words = "names of the classes, a line each"
-    parser.add_argument("--classes", type=path_type, metavar="FILE", help=words)
-
-
-def add_dataset(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dataset",
-        type=dataset_type,
-        default="digits",
-        metavar="NAME",
-        help=f"one of {', '.join(DATASETS)}, or a graph of your own as FILE.npz (default digits)",
-    )
+def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
+    """Options that several commands have. What is changed of one is named by it: other words of
+    help as `out="…"`, other settings as `seed={"default": None}`."""
+    for name in names:
+        other = changed.get(name.removeprefix("--"), {})
+        settings = {"help": other} if isinstance(other, str) else other
+        parser.add_argument(name, **{**_OPTIONS[name], **settings})
 
 
 # ---- what is printed
@@ -221,8 +225,10 @@ def emit(args: argparse.Namespace, payload: dict[str, Any], show: Callable[[], N
 
 
 def emit_lines(lines: Iterable[str]) -> None:
-    """Lines on stdout; names of files in them are shown without their control characters."""
-    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+    """Lines on stdout, as wide as the terminal; names of files in them are shown without their
+    control characters."""
+    shown = fitted(lines, terminal_width())
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in shown))
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -1,4 +1,4 @@
-"""The options with which commands take a model of the user's own."""
+"""The model, method and specification that options name, one of ours or the user's own model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import add_dataset, path_type
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.text import printable
 
@@ -18,25 +17,6 @@ if TYPE_CHECKING:
 
 OWN = "own"
 DRAWN = "biased"  # the split that is drawn where nothing else is said
-
-
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """--model."""
-    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
-
-
-def add_own_model(parser: argparse.ArgumentParser) -> None:
-    """--weights and --factory."""
-    weights = "a model of your own: its weights, as safetensors or torch.save(state_dict)"
-    parser.add_argument("--weights", type=path_type, metavar="FILE", help=weights)
-    factory = "the function that builds it: called with n_features and n_classes if it takes them"
-    parser.add_argument("--factory", metavar="MODULE:FUNCTION", help=factory)
-
-
-def add_features(parser: argparse.ArgumentParser) -> None:
-    """--features."""
-    words = "auto, raw, rownorm, pca or pca-raw (default auto)"
-    parser.add_argument("--features", default="auto", help=words)
 
 
 def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -57,25 +37,6 @@ def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     return OWN, {"weights": str(args.weights), "factory": args.factory, "sha256": sha256}
 
 
-def add_spec(parser: argparse.ArgumentParser) -> None:
-    """The options of one method, ours, on one dataset: what `chosen_spec` reads."""
-    add_dataset(parser)
-    add_model(parser)
-    add_split(parser)
-    add_features(parser)
-    add_class_weight(parser)
-    add_own_model(parser)
-
-
-def add_class_weight(parser: argparse.ArgumentParser) -> None:
-    """--class-weight."""
-    parser.add_argument(
-        "--class-weight",
-        choices=("balanced",),
-        help="of auto: every class has the same weight, however large (default: every node does)",
-    )
-
-
 def chosen_method(args: argparse.Namespace) -> str:
     """The method, with its class weight."""
     method = str(getattr(args, "method", "auto"))
@@ -87,7 +48,6 @@ def chosen_method(args: argparse.Namespace) -> str:
 
 
 def specs(args: argparse.Namespace) -> Any:
-    """Where the program has its `RunSpec` and `AdaptSpec`."""
     return importlib.import_module(args.specs)
 
 
@@ -108,15 +68,6 @@ def chosen_spec(args: argparse.Namespace, **more: Any) -> RunSpec:
     return spec
 
 
-def add_split(parser: argparse.ArgumentParser) -> None:
-    """--split."""
-    parser.add_argument(
-        "--split",
-        help="biased, random or public: the graph's own masks (default biased; with --weights "
-        "public, where the graph has masks)",
-    )
-
-
 def own_split(graph: RawGraph, otherwise: str) -> str:
     """The split that belongs to a model of the user's own: the masks of its graph, which say what
     it was trained on."""
@@ -130,5 +81,4 @@ def own_split(graph: RawGraph, otherwise: str) -> str:
 
 
 def model_name(args: argparse.Namespace) -> str:
-    """The model's name in a title."""
     return str(args.model if args.factory is None else args.factory)

@@ -42,7 +42,7 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     words = "write unsat, sat with its counterexample, timeout or unknown, as VNN-COMP reads it"
     parser.add_argument("--results", type=path_type, metavar="FILE", help=words)
     level = number(-1e300, 1e300)
-    words = "ask about the sublevel set {V ≤ C} (default: the file's own)"
+    words = "decide on the sublevel set {V ≤ C} (default: the file's own)"
     parser.add_argument("--sublevel", type=level, metavar="C", help=words)
     words = "V has to fall where C1 ≤ V ≤ C only (default: on all of the sublevel set)"
     parser.add_argument("--sublevel-floor", type=level, metavar="C1", help=words)
@@ -61,7 +61,6 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_property(args: argparse.Namespace) -> int:
-    """Decide a property; returns the exit code."""
     from graphkeel.certificate.encoding import write_certificate
     from graphkeel.verify.formats.onnx_reader import read_onnx
     from graphkeel.verify.formats.vnnlib_reader import read_vnnlib

@@ -45,7 +45,8 @@ class _Streaming:
             digits: 300,000 nodes with 40 classes, 10⁶ with 5 would else not fit into 3 GB.
             With all arrays kept so, no answer of Cora, Citeseer, Photo and digits changes, and no
             probability by more than 7e-4.
-        walked: nodes whose features some hops away are found at once.
+        walked: nodes whose features some hops away are found at once; fewer where these are wide:
+        near: numbers divided by their width.
     """
 
     memory: int = 2 * 2**30
@@ -59,6 +60,7 @@ class _Streaming:
     many: int = 100_000
     halved: int = 1 << 24
     walked: int = 256
+    near: int = 1 << 18
 
 
 STREAM = _Streaming()
@@ -153,9 +155,7 @@ def pagerank(
     series = chebyshev_series(steps, teleport, tail)
     home = home_of(values)
     if home is not None:
-        if len(series) > steps:
-            return home.hops(matrix, values, steps, teleport)  # type: ignore[no-any-return]
-        return home.chebyshev(matrix, values, series)  # type: ignore[no-any-return]
+        return home.walk(matrix, values, steps, teleport, series)  # type: ignore[no-any-return]
     found = np.empty_like(values) if out is None else out
     width = cached_width(len(values))
     for first in range(0, values.shape[1], width):

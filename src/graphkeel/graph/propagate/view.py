@@ -4,6 +4,7 @@ several sets of labels, computed by blocks of rows when it is asked for."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ class View:
     def rows(self, nodes: NDArray[np.int64]) -> Any:
         if not self.hops:
             return self.features[nodes]
-        parts = row_blocks(len(nodes), STREAM.walked)
+        numbers = 1 if sparse.issparse(self.features) else self.width
+        parts = row_blocks(len(nodes), max(1, min(STREAM.walked, STREAM.near // numbers)))
         found = [_walk_from(nodes[part], self) for part in parts]
         return sparse.vstack(found) if sparse.issparse(found[0]) else np.concatenate(found)
 
@@ -221,20 +223,29 @@ class Products:
     """
 
     def __init__(self, views: list[View], weights: list[Array], offsets: Array) -> None:
-        pairs = list(zip(views, weights, strict=True))
-        self._own = [_read(view.features, weight) for view, weight in pairs if not view.hops]
         self._offsets = offsets
         self.shape = (views[0].features.shape[0], *offsets.shape)
-        self._far = _walked([pair for pair in pairs if pair[0].hops], self.shape)
+        pairs: list[Any] = list(zip(views, weights, strict=True))
+        self._own: list[Any] = []
+        self._made: list[Any] = []
+        if home_of(*(view.features for view in views)) is not None:
+            pairs = _in_one_look(pairs)
+            self._made = [view.features.reshape(self.shape) for view, _ in pairs if not view.hops]
+        else:
+            self._own = [_read(view.features, weight) for view, weight in pairs if not view.hops]
+        far = _walked([pair for pair in pairs if pair[0].hops], self.shape)
+        self._made = ([] if far is None else [far]) + self._made
 
     @property
     def home(self) -> Any:
-        return home_of(self._far, *(features for features, _ in self._own))
+        return home_of(*self._made)
 
     def __getitem__(self, key: Any) -> Array:
         nodes, sets = key
         offsets = self._offsets[sets]
-        found = 0.0 if self._far is None else self._far[nodes, sets]
+        found = 0.0
+        for array in self._made:
+            found = found + array[nodes, sets]
         for features, weight in self._own:
             chosen = np.ascontiguousarray(weight[:, sets]).reshape(len(weight), offsets.size)
             product = np.asarray(features[nodes] @ chosen)
@@ -244,8 +255,29 @@ class Products:
     def keep_last(self) -> None:
         """Let go of all sets but the last."""
         self._own = [(features, weight[:, LAST].copy()) for features, weight in self._own]
-        if self._far is not None:
-            self._far = rowwise(_last, self._far)
+        self._made = [rowwise(_last, array) for array in self._made]
+
+
+def _in_one_look(pairs: list[tuple[View, Array]]) -> list[tuple[View, None]]:
+    """On a cluster: views of the products with the weights, for which each array is read once."""
+    arrays = list({id(view.features): view.features for view, _ in pairs}.values())
+    ids = [id(array) for array in arrays]
+    wanted = [(ids.index(id(view.features)), w.reshape(len(w), -1)) for view, w in pairs]
+
+    def products(*parts: Any) -> Array:
+        return np.concatenate([np.asarray(parts[i] @ weight) for i, weight in wanted], axis=1)
+
+    joined = rowwise(products, *arrays)
+    width = joined.shape[1] // len(pairs)
+    views = []
+    for number, (view, _) in enumerate(pairs):
+        columns = slice(number * width, (number + 1) * width)
+        views.append(View(rowwise(partial(_columns, columns), joined), view.matrix, view.hops))
+    return [(view, None) for view in views]
+
+
+def _columns(columns: slice, part: Array) -> Array:
+    return part[:, columns]
 
 
 def _read(features: Any, weight: Array) -> tuple[Any, Array]:
@@ -257,23 +289,24 @@ def _read(features: Any, weight: Array) -> tuple[Any, Array]:
     return features[:, columns], weight[columns]
 
 
-def _added(features: Any, weight: Array, found: Any) -> Any:
+def _added(features: Any, weight: Array | None, found: Any) -> Any:
     """found + features · weight, by blocks of rows; written over what was found."""
 
     def product(part: Any, *before: Array) -> Array:
-        return sum(before, np.asarray(part @ weight))
+        return sum(before, part if weight is None else np.asarray(part @ weight))
 
     arrays = (features,) if found is None else (features, found)
     return rowwise(product, *arrays, out=found)
 
 
-def _walked(pairs: list[tuple[View, Array]], shape: tuple[int, ...]) -> Any:
+def _walked(pairs: list[tuple[View, Any]], shape: tuple[int, ...]) -> Any:
     """Products with what lies some hops away: the farthest are walked together with the nearer."""
     found: Any = None
     for hops in range(max((view.hops for view, _ in pairs), default=0), 0, -1):
         for view, weight in pairs:
             if view.hops == hops:
-                found = _added(view.features, weight.reshape(len(weight), -1), found)
+                flat = None if weight is None else weight.reshape(len(weight), -1)
+                found = _added(view.features, flat, found)
         if found is not None:
             found = multiply(pairs[0][0].matrix, found)
     return None if found is None else kept(found.reshape(shape))

@@ -12,19 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
+from graphkeel.verify.affine import errors_of
 from graphkeel.verify.engine import ConditionwiseEngine
 from graphkeel.verify.problem import Problem
 from graphkeel.verify.proof import Json, head
-from graphkeel.verify.rational import (
-    ZERO,
-    RationalLayer,
-    Vector,
-    bias_errors,
-    dot,
-    rational,
-    rationals,
-    sup_radius,
-)
+from graphkeel.verify.rational import Exact, ExactLayer, evaluate, exact, sup_radius, times
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
 
@@ -32,8 +26,8 @@ from graphkeel.verify.result import Budget, ConditionReport, Verdict
 class Gauge:
     """V(y) = Σ_i (plus_i·z_i⁺ + minus_i·z_i⁻) up to `error`, z = y − Y."""
 
-    plus: Vector
-    minus: Vector
+    plus: Exact
+    minus: Exact
     error: Fraction
 
     @property
@@ -41,19 +35,10 @@ class Gauge:
         """V(y) + error ≥ floor·‖z‖∞."""
         return min(*self.plus, *self.minus)
 
-    def of(self, z: Vector) -> Fraction:
-        weighted = zip(z, self.plus, self.minus, strict=True)
-        return sum((p * x if x >= 0 else -m * x for x, p, m in weighted), ZERO)
-
-    def largest(self, spread: Vector) -> Fraction:
-        """An upper bound of V over all z with |z_i| ≤ spread_i.
-
-        Args:
-            spread: shape (n,), ≥ 0.
-        """
-        return sum(
-            (max(p, m) * x for x, p, m in zip(spread, self.plus, self.minus, strict=True)), ZERO
-        )
+    def of(self, z: Exact) -> Exact:
+        """V_h of every column of z, or of a vector."""
+        found: Exact = self.plus @ np.maximum(z, 0) + self.minus @ np.maximum(-z, 0)
+        return found
 
 
 def gauge_of(problem: Problem) -> Gauge | str:
@@ -64,113 +49,61 @@ def gauge_of(problem: Problem) -> Gauge | str:
     first, last = layers
     if first.weight_error is not None or last.weight_error is not None:
         return "V's weights carry errors"
-    v = rationals(last.weight[0])
-    if any(x < 0 for x in v):
+    rows, v = exact(first.weight), exact(last.weight[0])
+    if min(v) < 0:
         return "V has a negative output weight"
-    centre = rationals(problem.equilibrium)
-    plus, minus = [ZERO] * problem.n, [ZERO] * problem.n
-    error = abs(rational(last.bias[0])) + bias_errors(last)[0]
-    for k, slack in enumerate(bias_errors(first)):
-        used = [i for i in range(problem.n) if first.weight[k, i] != 0.0]
-        if len(used) != 1:
-            return "a hidden unit of V reads several coordinates (or none)"
-        i, weight = used[0], rational(first.weight[k, used[0]])
-        error += v[k] * (abs(weight * centre[i] + rational(first.bias[k])) + slack)
-        if weight > 0:
-            plus[i] += v[k] * weight
-        else:
-            minus[i] -= v[k] * weight
+    if (np.count_nonzero(first.weight, axis=1) != 1).any():
+        return "a hidden unit of V reads several coordinates (or none)"
+    plus, minus = v @ np.maximum(rows, 0), v @ np.maximum(-rows, 0)
     if min(*plus, *minus) <= 0:
         return "V does not grow in every direction"
-    return Gauge(plus, minus, error)
+    at_rest = abs(times(rows, exact(problem.equilibrium)) + exact(first.bias))
+    error = v @ (at_rest + exact(errors_of(first)[1]))
+    return Gauge(plus, minus, error + sum(abs(exact(last.bias)) + exact(errors_of(last)[1])))
 
 
-_Loop = tuple[RationalLayer, ...]  # F layer by layer, a ReLU between each two
-_Moves = tuple[list[Vector], list[Vector]]  # per unit and axis: at most so far up, so far down
+_Loop = tuple[ExactLayer, ...]  # F layer by layer, a ReLU between each two
 
 
 def loop_of(problem: Problem) -> _Loop:
     """F in rationals."""
-    return tuple(map(RationalLayer.of, problem.closed_loop.layers))
+    return tuple(map(ExactLayer.of, problem.closed_loop.layers))
 
 
 def contraction_factor(gauge: Gauge, loop: _Loop) -> Fraction:
     """κ with V_h(F(y) − F(Y)) ≤ κ·V_h(y − Y) for every state and every network within the error
     bounds."""
-    n = len(gauge.plus)
     *hidden, last = loop
-    forward, backward = [], []
-    for j in range(len(last.weight[0])):
-        column = [last.weight[i][j] for i in range(n)]
-        spread = gauge.largest([last.weight_error[i][j] for i in range(n)])
-        forward.append(gauge.of(column) + spread)
-        backward.append(gauge.of([-x for x in column]) + spread)
-    ups, downs = _moves(hidden, n)
+    spread = np.maximum(gauge.plus, gauge.minus) @ last.weight_error
+    forward, backward = (gauge.of(sign * last.weight) + spread for sign in (1, -1))
+    ups, downs = _moves(hidden, len(gauge.plus))
 
-    def moved(i: int, ups: list[Vector], downs: list[Vector]) -> Fraction:
-        units = zip(forward, backward, ups, downs, strict=True)
-        return sum((max(g * up[i], s * down[i]) for g, s, up, down in units), ZERO)
+    def moved(ups: Exact, downs: Exact) -> Exact:
+        return np.maximum(forward[:, None] * ups, backward[:, None] * downs).sum(axis=0)
 
-    along = [moved(i, ups, downs) / gauge.plus[i] for i in range(n)]
-    against = [moved(i, downs, ups) / gauge.minus[i] for i in range(n)]
-    return max(*along, *against)
+    return max(*(moved(ups, downs) / gauge.plus), *(moved(downs, ups) / gauge.minus))
 
 
-def _moves(hidden: Sequence[RationalLayer], n: int) -> _Moves:
-    """How far each unit of the last hidden layer may move when one coordinate of the state grows by
-    one."""
-    ups = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
-    downs = [[ZERO] * n for _ in range(n)]
-    for index, layer in enumerate(hidden):
-        # every ReLU passes on a share in [0, 1] of its input's move, so what it gets spans [−down,
-        # up] with 0 in it
-        ups, downs = _first_moves(layer) if index == 0 else _next_moves(layer, ups, downs)
+def _moves(hidden: Sequence[ExactLayer], n: int) -> tuple[Exact, Exact]:
+    """How far up and down each unit of the last hidden layer may move when one coordinate of the
+    state grows by one, shape (units, n): every ReLU passes on a share in [0, 1] of its input's
+    move, so what it gets spans [−down, up] with 0 in it."""
+    ups, downs = exact(np.eye(n)), exact(np.zeros((n, n)))
+    for layer in hidden:
+        rising, falling = np.maximum(layer.weight, 0), np.maximum(-layer.weight, 0)
+        slack = times(layer.weight_error, np.maximum(ups, downs))
+        higher = times(rising, ups) + times(falling, downs) + slack
+        ups, downs = higher, times(rising, downs) + times(falling, ups) + slack
     return ups, downs
 
 
-def _first_moves(layer: RationalLayer) -> _Moves:
-    pairs = [
-        list(zip(w, e, strict=True)) for w, e in zip(layer.weight, layer.weight_error, strict=True)
-    ]
-    ups = [[max(x + slack, ZERO) for x, slack in row] for row in pairs]
-    return ups, [[max(slack - x, ZERO) for x, slack in row] for row in pairs]
-
-
-def _next_moves(layer: RationalLayer, ups: list[Vector], downs: list[Vector]) -> _Moves:
-    above, below = list(zip(*ups, strict=True)), list(zip(*downs, strict=True))  # per axis
-    reach = [
-        [max(u, d) for u, d in zip(up, down, strict=True)]
-        for up, down in zip(above, below, strict=True)
-    ]
-    higher, lower = [], []
-    for weights, errors in zip(layer.weight, layer.weight_error, strict=True):
-        rising, falling = [max(w, ZERO) for w in weights], [max(-w, ZERO) for w in weights]
-        slack = [dot(errors, list(size)) for size in reach]
-        axes = list(zip(above, below, slack, strict=True))
-        higher.append([dot(rising, list(u)) + dot(falling, list(d)) + s for u, d, s in axes])
-        lower.append([dot(rising, list(d)) + dot(falling, list(u)) + s for u, d, s in axes])
-    return higher, lower
-
-
-def _residual(problem: Problem, gauge: Gauge, loop: _Loop) -> Fraction:
+def _residual(problem: Problem, gauge: Gauge) -> Fraction:
     """A bound on V_h(F(Y) − Y) over the error bounds."""
-    centre = rationals(problem.equilibrium)
-    values, deviations = centre, [ZERO] * len(centre)
-    for index, layer in enumerate(loop):
-        size = [abs(v) for v in values]
-        rows = list(zip(layer.weight, layer.weight_error, layer.bias_error, strict=True))
-        deviations = [
-            dot([abs(x) + y for x, y in zip(w, e, strict=True)], deviations) + dot(e, size) + c
-            for w, e, c in rows
-        ]
-        values = [dot(w, values) + b for w, b in zip(layer.weight, layer.bias, strict=True)]
-        if index + 1 < len(loop):
-            values = [max(v, ZERO) for v in values]
-    total = ZERO
-    for i, (value, error) in enumerate(zip(values, deviations, strict=True)):
-        ends = (value - centre[i] - error, value - centre[i] + error)
-        total += max(gauge.plus[i] * a if a >= 0 else -gauge.minus[i] * a for a in ends)
-    return total
+    centre = exact(problem.equilibrium)
+    after = evaluate(problem.closed_loop, [(y, y) for y in centre])
+    low, high = (np.array(ends, dtype=object) - centre for ends in zip(*after, strict=True))
+    found: Fraction = gauge.plus @ np.maximum(high, 0) + gauge.minus @ np.maximum(-low, 0)
+    return found
 
 
 class ContractionVerifier(ConditionwiseEngine):
@@ -220,7 +153,7 @@ def _positivity(problem: Problem, gauge: Gauge) -> _Answer:
 def _decrease(problem: Problem, gauge: Gauge) -> _Answer:
     loop = loop_of(problem)
     kappa = contraction_factor(gauge, loop)
-    shift = _residual(problem, gauge, loop)
+    shift = _residual(problem, gauge)
     rho, radius = Fraction(problem.rho), sup_radius(problem)
     needed = shift + (1 + kappa) * gauge.error
     spare = (rho - kappa) * (gauge.floor * radius - gauge.error)

@@ -15,7 +15,7 @@ import numpy as np
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.problem import Network, Problem
 from graphkeel.verify.query import Row
-from graphkeel.verify.rational import ZERO, RationalLayer, Vector, dot, rationals, sup_radius
+from graphkeel.verify.rational import Exact, ExactLayer, exact, rationals, sup_radius, times
 from graphkeel.verify.settings import BRANCH
 
 
@@ -105,31 +105,22 @@ def _faces(problem: Problem, row: Row) -> list[Face]:
 
 def deviation(problem: Problem, condition: str) -> Fraction:
     """δ: a bound on |g − g_h| over all of R^n and all weights within the errors."""
-    centre = rationals(problem.equilibrium)
-    here = _through(problem.lyapunov, [ZERO] * problem.n, centre, [ZERO])
+    still, centre = exact(np.zeros(problem.n)), exact(problem.equilibrium)
+    here = _through(problem.lyapunov, still, centre, exact([0.0]))
     if condition == "positivity":
         return here[0]
-    displaced = _through(problem.closed_loop, [ZERO] * problem.n, centre, centre)
-    after = _through(problem.lyapunov, displaced, centre, [ZERO])
+    displaced = _through(problem.closed_loop, still, centre, centre)
+    after = _through(problem.lyapunov, displaced, centre, exact([0.0]))
     return after[0] + Fraction(problem.rho) * here[0]
 
 
-def _through(network: Network, start: Vector, centre: Vector, target: Vector) -> Vector:
+def _through(network: Network, deviation: Exact, centre: Exact, target: Exact) -> Exact:
     """Propagate a deviation through a network whose homogeneous part maps `centre` to `target`."""
-    deviations = start
     last = len(network.layers) - 1
-    for index, layer in enumerate(map(RationalLayer.of, network.layers)):
-        known = centre if index == 0 else [ZERO] * len(layer.weight[0])
-        wanted = target if index == last else [ZERO] * len(layer.bias)
-        deviations = [_unit(layer, j, deviations, known, wanted[j]) for j in range(len(layer.bias))]
-    return deviations
-
-
-def _unit(
-    layer: RationalLayer, j: int, deviations: Vector, known: Vector, wanted: Fraction
-) -> Fraction:
-    weights, errors = layer.weight[j], layer.weight_error[j]
-    rest = layer.bias[j] - wanted + dot(weights, known)
-    sizes = [abs(w) + e for w, e in zip(weights, errors, strict=True)]
-    propagated = dot(sizes, deviations) + dot(errors, [abs(y) for y in known])
-    return abs(rest) + layer.bias_error[j] + propagated
+    for index, layer in enumerate(map(ExactLayer.of, network.layers)):
+        known = centre if index == 0 else 0 * layer.weight[0]
+        rest = layer.bias + times(layer.weight, known) - (target if index == last else 0)
+        sizes = abs(layer.weight) + layer.weight_error
+        spread = times(sizes, deviation) + times(layer.weight_error, abs(known))
+        deviation = abs(rest) + layer.bias_error + spread
+    return deviation

@@ -2,7 +2,9 @@
 frozen model.
 
 As in the paper, the class of a random training node is replaced; `classes="all"` replaces every
-class."""
+class. `literal` trains by Algorithm 1 as it is printed: one initial node, one gradient step a
+round, and a verifier that is asked V > 0 and ΔV < 0 alone. What the paper's form does ends by
+rounds and by the solver's own steps, never by the clock: the same on every machine."""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
 from graphkeel.models.head import extract_head
 from graphkeel.runs.method import CheckedMethod, Given, MethodResult
-from graphkeel_paper.baselines.rival import drawn_class
+from graphkeel.verify import (
+    CONDITIONS,
+    Budget,
+    ConditionReport,
+    Problem,
+    Verdict,
+    VerifyReport,
+    verify,
+)
+from graphkeel_paper.baselines.rival import drawn_class, drawn_node
 
 CLASSICAL: dict[str, Any] = {  # each is a `Controller`
     "deadbeat": Deadbeat(),
@@ -27,7 +38,8 @@ CLASSICAL: dict[str, Any] = {  # each is a `Controller`
     # steps leave 2e-3.
     "mfac-probed": MFAC(initial="probed", steps=2000),
 }
-NEURAL = {"neural": "anchored", "neural-paper": "paper"}  # the form of f and V that each trains
+# the form of f and V that each trains
+NEURAL = {"neural": "anchored", "neural-paper": "paper", "literal": "paper"}
 CONTROLLERS = (*NEURAL, *CLASSICAL)
 
 
@@ -66,7 +78,7 @@ class ControllerMethod(CheckedMethod):
         targets = torch.eye(given.task.n_classes, dtype=torch.float64)[chosen]
         if self.controller in CLASSICAL:
             return [(CLASSICAL[self.controller].regulate(head, target), {}) for target in targets]
-        trained = _train_neural(given, chosen, NEURAL[self.controller])
+        trained = _train_neural(given, chosen, self.controller)
         return [
             (f.regulate(head, target), proof)
             for (f, proof), target in zip(trained, targets, strict=True)
@@ -86,19 +98,88 @@ class ControllerMethod(CheckedMethod):
         }
 
 
+@dataclass(frozen=True)
+class _PaperLimits:
+    """When the paper's form, which has never ended in a proof, is given up.
+
+    Attributes:
+        rounds: of many states and many gradient steps each.
+        boxes: of a proof, in each of its rounds.
+        literal_rounds: of one gradient step each.
+        solver_steps: of Z3 a question, in its own unit.
+        seconds: more than any of it takes.
+    """
+
+    rounds: int = 5
+    boxes: int = 400
+    literal_rounds: int = 100
+    solver_steps: int = 5_000_000
+    seconds: float = 1e9
+
+
+_LIMITS = _PaperLimits()
+
+
 def _train_neural(
-    given: Given, classes: list[int], form: str
+    given: Given, classes: list[int], controller: str
 ) -> list[tuple[NeuralController, dict[str, Any]]]:
     """Algorithm 1; each class's controller, with the verdict on it."""
     from graphkeel.lyapunov import LyapunovConfig, certify
 
-    config = LyapunovConfig(form=form, seed=given.seed, seconds=60.0)
-    if form == "paper":  # has never ended in a proof
-        config = replace(config, rounds=5, seconds=20.0, verify_seconds=1.0)
-    task = given.task
-    result = certify(given.frozen, task.x, task.edge_index, config, classes=classes)
+    task, seconds = given.task, _LIMITS.seconds
+    config = LyapunovConfig(form=NEURAL[controller], seed=given.seed, seconds=60.0)
+    verifier: Any = "auto"
+    if controller == "neural-paper":
+        config = replace(config, rounds=_LIMITS.rounds, seconds=seconds, verify_seconds=seconds)
+        verifier = boxes_oracle
+    elif controller == "literal":
+        config = replace(config, rounds=_LIMITS.literal_rounds, seconds=seconds, steps=1)
+        node = drawn_node(given.labelled, given.seed)
+        config = replace(config, start_node=node, falsify_rounds=0, verify_seconds=seconds)
+        verifier = _solver_oracle
+    result = certify(
+        given.frozen, task.x, task.edge_index, config, classes=classes, verifier=verifier
+    )
     rounds = len(result.log)
+    goals = config.resolved().goals
     return [
-        (NeuralController(outcome.control), {"verdict": outcome.verdict.value, "rounds": rounds})
+        (NeuralController(outcome.control), _proof(outcome.report, goals, rounds))
         for outcome in result.outcomes
     ]
+
+
+def _proof(report: VerifyReport, goals: tuple[str, ...], rounds: int) -> dict[str, Any]:
+    """The verdict on a class, and on the conditions that training works for."""
+    conditions = {c.condition: c.verdict.value for c in report.conditions if c.condition in goals}
+    return {"verdict": report.verdict.value, "conditions": conditions, "rounds": rounds}
+
+
+def boxes_oracle(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
+    """The portfolio, with a number of boxes instead of seconds; no box is searched where a
+    violation is found without."""
+    from graphkeel.verify.portfolio import AutoVerifier
+
+    budget = Budget(seconds=seconds, nodes=_LIMITS.boxes, threads=1)
+    report = AutoVerifier(complete=False).solve(problem, budget)
+    if report.counterexample is not None or not complete:
+        return report
+    return AutoVerifier().solve(problem, budget)
+
+
+def _solver_oracle(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:  # noqa: ARG001
+    """Algorithm 1's question: a violation of either of its two conditions. Z3 is asked where a
+    search finds none."""
+    import z3
+
+    goals = ("positivity", "decrease")
+    budget = Budget(seconds=seconds, first_refutation=True)
+    report = verify(problem, "falsify", budget, goals)
+    if report.counterexample is None:
+        z3.set_param("rlimit", _LIMITS.solver_steps)
+        try:
+            report = verify(problem, "smt", budget, goals)
+        finally:
+            z3.set_param("rlimit", 0)
+    unasked = [name for name in CONDITIONS if name not in goals]
+    others = [ConditionReport(name, Verdict.UNKNOWN, "smt", "not asked") for name in unasked]
+    return VerifyReport((*report.conditions, *others), report.seconds)

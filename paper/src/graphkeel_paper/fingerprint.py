@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from graphkeel.core.digests import file_sha256, sha256_of
-from graphkeel.runs.specs import RunSpec
+from graphkeel_paper.specs import RunSpec
 
 # Imported along the way, but they decide no accuracy: storage, tables, names, verifiers and
 # certificates.
@@ -26,14 +26,14 @@ _IGNORED = (
     "graphkeel.core.files",
     "graphkeel.core.tensors",
     "graphkeel.core.memory",
-    "graphkeel.runs.fingerprint",
     "graphkeel_paper.baselines.registry",
+    "graphkeel_paper.fingerprint",
+    "graphkeel_paper.provenance",
     "graphkeel_paper.tables",
 )
 
 
 def method_version(spec: RunSpec) -> str:
-    """SHA-256 of all code that a job of this specification runs."""
     if spec.method == "none":
         return code_fingerprint(spec.CODE)
     try:
@@ -44,7 +44,6 @@ def method_version(spec: RunSpec) -> str:
 
 
 def version_of(method: object, modules: tuple[str, ...]) -> str:
-    """SHA-256 of a method's code and settings."""
     parts = [method, *getattr(method, "rivals", ())]
     code = code_fingerprint((*modules, *(type(part).__module__ for part in parts)))
     settings = "".join(repr(part) for part in parts if is_dataclass(part))
@@ -64,13 +63,20 @@ def code_fingerprint(modules: tuple[str, ...]) -> str:
         path = _source(name)
         if path is None:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        seen[name] = sha256_of([ast.dump(_without_docstrings(tree))])
-        waiting += _imported(tree)
+        seen[name], imported = _parsed(path)
+        waiting += imported
         for stored in path.parent.glob("*.json"):
             seen[str(stored.name)] = file_sha256(stored)
     lines = [f"{name} {seen[name]}" for name in sorted(seen)]
     return sha256_of(["\n".join(lines)])
+
+
+@lru_cache(maxsize=1024)
+def _parsed(path: Path) -> tuple[str, tuple[str, ...]]:
+    """SHA-256 of a file's code, and the names that it imports."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = tuple(_imported(tree))
+    return sha256_of([ast.dump(_without_docstrings(tree))]), imported
 
 
 def _counts(name: str) -> bool:
