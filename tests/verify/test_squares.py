@@ -156,7 +156,7 @@ def bound_holds(seed: int) -> bool:
     low = np.round(rng.uniform(-1, 1, network.inputs) * 16) / 16
     high = low + dice.choice([0.0, 0.0625, 0.5, 2.0])
     ends = [int(x * 16) for x in low], [int(x * 16) for x in high]
-    made = Relaxation(row, -4, Work(10**12), set(), 8)
+    made = Relaxation(row, -4, Work(10**12), set(), False, 8)
     slopes = {unit: dice.choice([0, 255, dice.randrange(256)]) for unit in range(row.units)}
     weights = [dice.randrange(3), 1]
     points = [*rng.uniform(low, high, (20, network.inputs)), low, high]
@@ -275,6 +275,6 @@ def test_chains_of_squares_are_refused_before_they_get_long() -> None:
     blocks = [layer(k, [[1.0]], [2.0 if k == 0 else 0.0], "square") for k in range(30)]
     network = BlockNetwork(1, (*blocks, layer(30, [[1.0]], [0.0])))
     row = checked_row(network)
-    made = Relaxation(row, 0, Work(10**12), set(), 8)
+    made = Relaxation(row, 0, Work(10**12), set(), False, 8)
     with pytest.raises(ArithmeticError, match="too large"):
         made.upper(made.root, ([0], [1]), Leaf([1]))
