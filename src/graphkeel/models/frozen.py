@@ -65,13 +65,9 @@ class FrozenModel:
         graph: Data | None = None,
     ) -> None:
         if not callable(model) or isinstance(model, type):
-            raise ModelError(
-                "a model must be a torch module or a callable",
-                got=f"the class {model.__name__}"
-                if isinstance(model, type)
-                else type(model).__name__,
-                fix="Build the model, and load its weights into it.",
-            )
+            what, is_class = "a model must be a torch module or a callable", isinstance(model, type)
+            got = f"the class {model.__name__}" if is_class else type(model).__name__
+            raise ModelError(what, got=got, fix="Build the model, and load its weights into it.")
         if not isinstance(return_type, ReturnType):
             check_name("return_type", return_type, [kind.value for kind in ReturnType], ModelError)
         self.return_type = ReturnType(return_type)

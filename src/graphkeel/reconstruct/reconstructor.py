@@ -466,7 +466,7 @@ class Reconstructor(Fitted):
         """From so many of the labels, drawn at random, and without the model's answers."""
         known = self._known()
         some = np.random.default_rng(self.seed).permutation(len(known.nodes)) < count
-        alone = replace(known.chosen(some), judging=np.ones(int(some.sum()), dtype=bool))
+        alone = replace(known.chosen(some), judging=some[some])
         return decide(self._context.scene, alone, without=("model", "model~"))
 
     def _decided(self) -> Decision:
