@@ -320,7 +320,7 @@ def literal() -> str:
         missed = [stored("table-1")[method, name]["residual"] for name in DATASETS]
         lines.append(["largest ‖C(h\\*) − Y‖", *(f"{one:.3g}" for one in missed)])
         lines.append(["V > 0, ΔV < 0", *(_verdicts(proofs[name]) for name in DATASETS)])
-    return table(lines)
+    return table(lines) or "Not stored yet: `keel-paper table 1 --only literal,neural-paper`.\n"
 
 
 def _span(values: list[int]) -> str:
@@ -558,7 +558,7 @@ def drawn() -> str:
         for panel, one in panels.items():
             lines.append([panel, *(_short(one[name]) if name in one else "" for name in names)])
         found.append(table(lines))
-    return "\n".join(filter(None, found))
+    return "\n".join(filter(None, found)) or "Not stored yet.\n"
 
 
 def _short(value: object) -> str:
@@ -632,11 +632,11 @@ def seconds() -> str:
     for graph, model, took in rows:
         found.setdefault(model.upper(), []).append((float(took), graph.capitalize()))
     stated = [
-        f"of {'an' if model[0] in 'AS' else 'a'} {model} from {min(took)[0]:g} ({min(took)[1]}) to"
-        f" {max(took)[0]:g} ({max(took)[1]})"
+        f"{min(took)[0]:g} ({min(took)[1]}) to {max(took)[0]:g} ({max(took)[1]}) for"
+        f" {'an' if model[0] in 'AS' else 'a'} {model}"
         for model, took in found.items()
     ]
-    return f"A fit, in processor seconds: {', '.join(stated)}.\n"
+    return f"A fit takes, in processor seconds, {', '.join(stated)}.\n"
 
 
 def quoted(name: str, count: int) -> str:

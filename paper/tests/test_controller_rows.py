@@ -85,7 +85,7 @@ def test_the_literal_row_asks_z3_where_a_search_finds_nothing(monkeypatch):
     asked = []
     monkeypatch.setattr(controllers, "verify", _counted(asked))
     problem = _halving_loop()
-    report = controllers._ask_solver(problem, seconds=60.0, complete=True)
+    report = controllers._solver_oracle(problem, seconds=60.0, complete=True)
     assert asked == ["falsify", "smt"]
     verdicts = {c.condition: c.verdict.value for c in report.conditions}
     assert verdicts["positivity"] == verdicts["decrease"] == "proved"

@@ -129,6 +129,12 @@ MUTANTS = [
         ),
         (
             "trees.py",
+            "if wrong or any(value < 0 for value in theta):",
+            "if wrong:",
+            "negative couplings",
+        ),
+        (
+            "trees.py",
             "or any(value < 0 for value in values) or any(values[problem.label :: n])",
             "or any(values[problem.label :: n])",
             "negative λ",
@@ -249,8 +255,8 @@ MUTANTS = [
         ("trees.py", "+ weights[0] * margin", "+ 0 * margin", "the margin forgotten"),
         (
             "trees.py",
-            "if unit >= self.row.units or unit in signs:",
-            "if unit >= self.row.units:",
+            "if unit >= self.row.units or unit in signs or",
+            "if unit >= self.row.units or",
             "a unit cut twice",
         ),
         (
@@ -260,6 +266,13 @@ MUTANTS = [
             "slopes of another width",
         ),
         ("trees.py", "if cuts != len(cut) or", "if cuts > len(cut) or", "cuts left over"),
+        ("trees.py", " or unit in leaf.signs):", "):", "cut units coupled"),
+        (
+            "trees.py",
+            "if chosen and (outer < 0 or",
+            "if chosen and (",
+            "units of negative weight coupled",
+        ),
         (
             "trees.py",
             "if not right or not any(line[:outputs]):",
@@ -349,14 +362,14 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "ONE), chord, -chord * least",
-            "ONE), chord, 0",
+            "ONE), chord, 0, -chord * least",
+            "ONE), chord, 0, 0",
             "the chord's lift omitted",
         ),
         (
             "relaxation.py",
-            "ONE), chord, -chord * least",
-            "ONE), chord, chord * least",
+            "ONE), chord, 0, -chord * least",
+            "ONE), chord, 0, chord * least",
             "the lift's sign",
         ),
         (
@@ -428,8 +441,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "for c, rise in zip(own, lift, strict=True) if c > 0])",
-            "for c, rise in zip(own, lift, strict=True)])",
+            "[c * (up if c > 0 else down)",
+            "[c * up",
             "lifts of lower lines added",
         ),
         (
@@ -518,8 +531,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "if most <= 0:\n            return -1, most",
-            "if most <= 1 << 60:\n            return -1, most",
+            "if most <= 0 and unit not",
+            "if most <= 1 << 60 and unit not",
             "units called dead that are nearly so",
         ),
         (
@@ -542,8 +555,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "if stage.lift[i] and unit in leaf.slopes:",
-            "if unit in leaf.slopes:",
+            "elif stage.lift[i]:",
+            "else:",
             "stored slopes for units of one sign",
         ),
         (
@@ -581,6 +594,37 @@ MUTANTS = [
             "found.append([form[place] + value for",
             "found.append([value for",
             "what is left forgotten",
+        ),
+        (
+            "relaxation.py",
+            "forms[k] = [a - pull * (b >> BITS) for",
+            "forms[k] = [a - 2 * pull * (b >> BITS) for",
+            "a coupled unit's input",
+        ),
+        (
+            "relaxation.py",
+            "+= pull * (outer >> BITS)",
+            "-= pull * (outer >> BITS)",
+            "a coupling's price with the wrong sign",
+        ),
+        ("relaxation.py", "+= pull * (outer >> BITS)", "+= 0", "a coupling for nothing"),
+        (
+            "relaxation.py",
+            "constants[k] -= pull * (constants[i] >> BITS)",
+            "constants[k] += pull * (constants[i] >> BITS)",
+            "a coupled unit's bias",
+        ),
+        (
+            "relaxation.py",
+            "self.kept.update(range(row.gauge - row.coupled, row.gauge + row.coupled))",
+            "pass",
+            "coupled units multiplied out",
+        ),
+        (
+            "relaxation.py",
+            "exp = min(weight.exp + exp, bias.exp) - spare",
+            "exp = min(weight.exp + exp, bias.exp)",
+            "no room for θ",
         ),
         (
             "relaxation.py",
@@ -622,8 +666,8 @@ MUTANTS = [
         ),
         (
             "problem.py",
-            'more |= {"held": units, "share": problem.rho}',
-            'more |= {"held": units, "share": Fraction(1)}',
+            'more |= {"coupled": units, "held": units, "share": problem.rho}',
+            'more |= {"coupled": units, "held": units, "share": Fraction(1)}',
             "decrease may use all of V",
         ),
         (
@@ -1389,7 +1433,12 @@ MUTANTS = [
             "if weight.width != inputs + outputs:",
             "constants left over",
         ),
-        ("properties.py", 'if type(value["relu"]) is not bool:', "if False:", "relu as a number"),
+        (
+            "properties.py",
+            "if type(relu) is not bool or type(square)",
+            "if type(square)",
+            "relu as a number",
+        ),
         (
             "properties.py",
             "known = type(source) is int and 0 <= source < len(widths)",
@@ -1428,20 +1477,20 @@ MUTANTS = [
         ),
         (
             "properties.py",
-            'lower.joined(upper), "a case"',
-            'lower.joined(lower), "a case"',
+            "root = lower.joined(upper)\n    if",
+            "root = lower.joined(lower)\n    if",
             "the lower corner for the box",
         ),
         (
             "properties.py",
-            "relus = [number for number, block in enumerate(blocks, 1) if block.relu]",
-            "relus = [number for number, block in enumerate(blocks, 1) if block.relu][::-1]",
+            "units = [number for number, block in enumerate(blocks, 1) if block.is_units]",
+            "units = [number for number, block in enumerate(blocks, 1) if block.is_units][::-1]",
             "stored slopes in another order",
         ),
         # ---- blocks.py
         (
             "blocks.py",
-            "least = after[number] + every[number].relu",
+            "least = after[number] + every[number].is_units",
             "least = after[number]",
             "ReLUs all at one level",
         ),
@@ -1453,8 +1502,8 @@ MUTANTS = [
         ),
         (
             "blocks.py",
-            "relus.sort(key=lambda number: -after[number])",
-            "relus.sort(key=lambda number: after[number])",
+            "found.sort(key=lambda number: -after[number])",
+            "found.sort(key=lambda number: after[number])",
             "stages in reverse",
         ),
         (
@@ -1490,8 +1539,8 @@ MUTANTS = [
         ),
         (
             "blocks.py",
-            "relus = sorted(number for number in after if every[number].relu)",
-            "relus = sorted(number for number in after if every[number].relu and number > 1)",
+            "found = sorted(number for number in after if every[number].is_units)",
+            "found = sorted(number for number in after if every[number].is_units and number > 1)",
             "the first ReLU left out",
         ),
         ("blocks.py", "if width**2 > MOST_NUMBERS:", "if False:", "networks of any size"),

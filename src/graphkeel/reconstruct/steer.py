@@ -348,11 +348,10 @@ class _Loop:
         self.ridge = settings.ridge
         self.logits = model.logits if start is None else model.answer(start)
         self.gradient = model.pull(loss.gradient(self.logits))
-        if start is None:
-            start = torch.zeros_like(self.gradient)
-        self.coefficients = start
-        self.gradient = self.gradient + self.ridge * start
-        self.fall = [self._value(self.logits, start)]
+        self.coefficients = torch.zeros_like(self.gradient) if start is None else start
+        if start is not None:
+            self.gradient = self.gradient + self.ridge * start
+        self.fall = [self._value(self.logits, self.coefficients)]
         self.won = [self._agreement()]
         fitting = settings.memory_bytes // (2 * self.gradient.nbytes + 1)
         kept = min(settings.memory, max(settings.least_memory, fitting))

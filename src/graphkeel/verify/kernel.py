@@ -9,7 +9,6 @@ forty arrays counted each of them, which was half of the time on narrow networks
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +19,12 @@ import numpy as np
 from numba import config, njit
 from numpy.typing import NDArray
 
+from graphkeel.core.digests import sha256_of
 from graphkeel.core.files import user_cache
 from graphkeel.verify import relaxation
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import RELAXED, SLOPE_STEPS, SLOPED
-from graphkeel.verify.relaxation import relu_lines
+from graphkeel.verify.relaxation import relu_lines, square_lines
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -38,6 +38,7 @@ OPEN, NODES, CUTS, LEAVES, SLOPES = range(5)  # entries of a run's `counts`
 CLIPPED = -5  # a leaf that the bounds of the box around it close; never in a proof
 
 lines = njit(**PLAIN)(relu_lines)
+lines_of_square = njit(**PLAIN)(square_lines)
 
 
 class Output(NamedTuple):
@@ -54,10 +55,8 @@ class Output(NamedTuple):
 
 def source_digest(*modules: ModuleType) -> str:
     """A digest of the kernel's own modules and of those that all kernels use."""
-    digest = hashlib.sha256()
-    for module in (relaxation, sys.modules[__name__], *modules):
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return digest.hexdigest()
+    everything = (relaxation, sys.modules[__name__], *modules)
+    return sha256_of(Path(str(module.__file__)).read_bytes() for module in everything)
 
 
 def compile_cached(function: _Function, options: dict[str, Any] = OPTIONS) -> _Function:
@@ -94,6 +93,15 @@ def relaxation_gap(coefficient: float, low: float, high: float, lift: float, slo
     if coefficient > 0.0:
         return coefficient * lift
     return -coefficient * max(-slope * low, (1.0 - slope) * high)
+
+
+@njit(**PLAIN)
+def square_gap(coefficient: float, low: float, high: float, place: float) -> float:
+    """The same for a square whose tangent is at a place of [low, high]."""
+    width = high - low
+    if coefficient > 0.0:
+        return 0.25 * coefficient * width * width
+    return -coefficient * (max(place, 1.0 - place) * width) ** 2
 
 
 @njit(**PLAIN)

@@ -74,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="stored",
         type=path_type,
         metavar="FILE",
-        help="compute a stored table again from its runs; with a table: take the rows from it that"
-        " --only leaves out; with --plan: take the seconds from it",
+        help="compute a stored table again from its runs; with a table: take the cells from it that"
+        " are not measured anew; with --plan: take the seconds from it",
     )
     words = "print what is missing and its hours; compute nothing"
     add("--plan", action="store_true", help=words)

@@ -64,20 +64,22 @@ def recomputed(content: dict[str, Any]) -> Filled:
 
 
 def joined(found: Filled, stored: Filled) -> Filled:
-    """A table whose other rows come from a stored one; each run says which commit computed it."""
+    """A table whose other cells come from a stored one; each run says which commit computed it."""
     plan, before = found.plan, stored.plan
-    if (plan.file, plan.blocks, plan.columns) != (before.file, before.blocks, before.columns):
+    known = plan.blocks == before.blocks and set(plan.columns) <= set(before.columns)
+    if plan.file != before.file or not known:
         raise DataError(
-            "a table can only be joined with one of the same name, blocks and columns",
+            "a table can only be joined with one of the same name and blocks that has its columns",
             got=f"{plan.file} and {before.file}",
             fix="Ask for the stored table's columns: --datasets, --labels, --model, --pairs.",
         )
-    mine = {row.name: row for row in plan.rows}
-    known = {row.name: row for row in before.rows} | mine
-    rows = [known[row.name] for row in plan.table.rows if row.name in known]
-    others = {row.name for row in rows} - mine.keys()  # without rows that are no more
-    kept = [record for record in stored.records if record.row in others]
-    return Filled.of(replace(plan, rows=rows), [*kept, *found.records])
+    by_name = {row.name: row for row in (*before.rows, *plan.rows)}
+    rows = [by_name[row.name] for row in plan.table.rows if row.name in by_name]
+    names = {row.name for row in rows}  # without rows that are no more
+    anew = {record.place for record in found.records}
+    kept = [one for one in stored.records if one.row in names and one.place not in anew]
+    whole = replace(plan, rows=rows, columns=before.columns)
+    return Filled.of(whole, [*kept, *found.records], found.origin)
 
 
 def _plan(content: dict[str, Any], stored: dict[str, Any]) -> Plan:

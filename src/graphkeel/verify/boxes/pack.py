@@ -2,7 +2,7 @@
 
 Values are numbered as in property/network.py; their units stand one after the other in all arrays,
 the inputs first, the inequalities last. A row g of a loop becomes one inequality, its chains become
-blocks.
+blocks: V before V∘F, because the choice of coupled units reads V's bounds.
 
 The rounding analysis: a substitution step with coefficients C onto z = Wx + b costs at most
 γ·|C|·(|W||x| + |b|) in float64, whatever the order of summation. The magnitudes are taken once, on
@@ -28,6 +28,8 @@ class Net(NamedTuple):
 
     unit: NDArray[np.int64]  # (values + 1,): the first unit of each value
     relu: NDArray[np.bool_]  # (values,)
+    square: NDArray[np.bool_]  # (values,)
+    squared: NDArray[np.bool_]  # (units,): whether a unit is the square of its input
     bottom: NDArray[np.bool_]  # (values,): whether a ReLU block reads the inputs alone
     first: NDArray[np.int64]  # (values + 1,)
     source: NDArray[np.int64]  # (edges,)
@@ -41,6 +43,20 @@ class Net(NamedTuple):
     order: NDArray[np.int64]  # (inequalities,): those that need few units first
     column: NDArray[np.int64]  # (units,): where a leaf stores the unit's lower slope; −1: nowhere
     rounding: float
+
+
+class Coupling(NamedTuple):
+    """θ of docs/formats.md, multiplied out: what replacing unit k of V∘F by e_k changes."""
+
+    after: int  # the value of V∘F's hidden units; −1: no coupling
+    before: int  # that of V's
+    number: int  # by which leaves name it
+    allowed: NDArray[np.bool_]  # (K,)
+    theta: Array  # (K, K)
+    skip: Array  # (n, K): e_k's coefficients on y
+    bias: Array  # (K,)
+    error: Array  # (K,)
+    slack: Array  # (K,): what adding v_k·θ_k to V's coefficients may cost
 
 
 def pack(network: BlockNetwork, sloped: Sequence[int]) -> Net:
@@ -60,10 +76,11 @@ def pack(network: BlockNetwork, sloped: Sequence[int]) -> Net:
         first.append(len(store.source))
     needs = np.array([_needs(network, row) for row in range(network.outputs)])
     relu = np.array([False, *(block.relu for block in network.blocks)])
+    square = np.array([False, *(block.square for block in network.blocks)])
     reads = [[number for number, _ in block.terms] for block in network.blocks]
     if any(len(set(read)) < len(read) for read in reads):
         raise ProblemError("a block reads a value twice")  # kernels keep the last of its matrices
-    costs = (needs * (np.array(widths) * relu)).sum(axis=1)
+    costs = (needs * (np.array(widths) * (relu | square))).sum(axis=1)
     columns = np.full(unit[-1], -1)
     places = np.concatenate([[], *(np.arange(unit[v], unit[v + 1]) for v in sloped)]).astype(int)
     columns[places] = np.arange(len(places))
@@ -71,6 +88,8 @@ def pack(network: BlockNetwork, sloped: Sequence[int]) -> Net:
     return Net(
         unit=unit,
         relu=relu,
+        square=square,
+        squared=np.repeat(square, widths),
         bottom=relu & np.array([False, *(read == [0] for read in reads)]),
         first=np.array(first),
         bias=np.concatenate([nothing, *(block.bias for block in network.blocks)]),
@@ -117,13 +136,13 @@ class _Store:
 
 
 def _needs(network: BlockNetwork, row: int) -> NDArray[np.bool_]:
-    """Which values one output depends on: unit by unit, but a ReLU block is bounded as a whole."""
+    """Which values one output depends on: unit by unit, but a block of units as a whole."""
     values = len(network.blocks) + 1
     used = [np.zeros(network.width(number), np.bool_) for number in range(values)]
     used[-1][row] = True
     for number in range(values - 1, 0, -1):
         block = network.blocks[number - 1]
-        used[number][:] |= block.relu and used[number].any()
+        used[number][:] |= (block.relu or block.square) and used[number].any()
         for (source, matrix), error in zip(block.terms, block.weight_errors, strict=True):
             read = matrix != 0.0 if error is None else (matrix != 0.0) | (error != 0.0)
             used[source] |= read[used[number]].any(axis=0)
@@ -143,7 +162,7 @@ def too_large(network: BlockNetwork, lower: Array, upper: Array, most: float) ->
             for (number, weight), error in zip(block.terms, block.weight_errors, strict=True):
                 size = np.abs(weight) if error is None else np.abs(weight) + error
                 total = total + size @ reach[number]
-            reach.append(total)
+            reach.append(total * total if block.square else total)
     return not all((part < most).all() for part in reach)
 
 
@@ -180,3 +199,47 @@ def first_layers(row: Row) -> list[int]:
     """The values of V∘F's and of V's first hidden layers, of which leaves store slopes."""
     after, before = row.hidden
     return [*([len(before) + 1] if after else []), *([1] if before else [])]
+
+
+def no_coupling(n: int) -> Coupling:
+    """The coupling that changes nothing, for states of n coordinates."""
+    none = np.zeros(0)
+    allowed = np.zeros(0, np.bool_)
+    return Coupling(-1, -1, 0, allowed, np.zeros((0, 0)), np.zeros((n, 0)), none, none, none)
+
+
+def accepts_coupling(row: Row) -> bool:
+    """Whether V∘F and V can be compared unit by unit: V has one hidden layer and F at least one."""
+    after, before = row.hidden
+    return row.name == "decrease" and len(before) == 1 and len(after) >= 2
+
+
+def pack_coupling(row: Row, theta: Array, number: int) -> Coupling:
+    """Multiply a coupling out, its rounding and V's own errors in `error` and `slack`.
+
+    Args:
+        theta: Θ ≥ 0, shape (K, K), K the width of V.
+    """
+    after, before = row.hidden
+    final = row.form.finals[0]
+    v = final.weight[0]
+    v_error = errors_of(final)[0][0]
+    first = before[0]
+    weight_error, bias_error = errors_of(first)
+    reach = box_magnitude(row.lower, row.upper)
+    rounding = gamma(row.n + row.units)
+    magnitude = (np.abs(first.weight) + weight_error) @ reach + np.abs(first.bias) + bias_error
+    error = theta @ (weight_error @ reach + bias_error) + 4.0 * rounding * (theta @ magnitude)
+    uncertain = v_error + 4.0 * rounding * np.abs(v)
+    slack = (theta @ magnitude) * uncertain + TINY
+    return Coupling(
+        after=1 + len(after),
+        before=1,
+        number=number,
+        allowed=(v >= v_error) & theta.any(axis=1),
+        theta=np.ascontiguousarray(theta),
+        skip=np.ascontiguousarray(-(theta @ first.weight).T),
+        bias=-(theta @ first.bias),
+        error=(error + TINY) * (1.0 + rounding),
+        slack=slack * (1.0 + rounding),
+    )

@@ -16,6 +16,7 @@ import torch
 from graphkeel.control import LQR, MFAC, PID, Deadbeat, NeuralController, Regulation
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
+from graphkeel.core.optional import import_optional
 from graphkeel.models.head import extract_head
 from graphkeel.runs.method import CheckedMethod, Given, MethodResult
 from graphkeel.verify import (
@@ -169,8 +170,7 @@ def boxes_oracle(problem: Problem, *, seconds: float, complete: bool) -> VerifyR
 def _solver_oracle(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:  # noqa: ARG001
     """Algorithm 1's question: a violation of either of its two conditions. Z3 is asked where a
     search finds none."""
-    import z3
-
+    z3 = import_optional("z3", extra="smt")
     goals = ("positivity", "decrease")
     budget = Budget(seconds=seconds, first_refutation=True)
     report = verify(problem, "falsify", budget, goals)
