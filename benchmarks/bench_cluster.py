@@ -3,7 +3,7 @@ equality with one machine, and what larger graphs would take.
 
     python benchmarks/bench_cluster.py                  # all of it; the figures are cluster.txt's
     python benchmarks/bench_cluster.py large --folder /scratch
-    python benchmarks/bench_cluster.py equal kills
+    python benchmarks/bench_cluster.py equal --model sage
 
 `large` writes a graph of 6 GB, features by blocks, and fits it on four workers of 1 GB; the folder
 must have room for 15 GB. In a network namespace of its own (`unshare -n sh -c "ip link set lo up;
@@ -17,6 +17,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -30,7 +31,7 @@ from torch_geometric.data import Data
 from graphkeel import Reconstructor
 from graphkeel.cluster import ClusterSettings, fit_shards, save_shards
 from graphkeel.cluster.work import local_cluster
-from graphkeel.models.networks import SGC
+from graphkeel.models import build_model
 
 CLASSES = 5
 LABELS = 500
@@ -113,14 +114,14 @@ def write_graph(folder: Path, n_nodes: int, n_features: int, rows: int) -> None:
                 file.write(features_of(part, n_features, start, SHIFT).data)
 
 
-def trained(n_features: int) -> SGC:
+def trained(n_features: int, name: str = "sgc") -> torch.nn.Module:
     """Two hops, trained on a graph of 10,000 nodes before the shift."""
     torch.manual_seed(0)
     rng = np.random.default_rng(3)
     y = rng.integers(0, CLASSES, 10_000)
     x = torch.from_numpy(features_of(y, n_features, 5, 0.0))
     edges = torch.from_numpy(edges_of(y, rng))
-    model = SGC(n_features, CLASSES, k=2)
+    model = build_model(name, n_features, CLASSES, **({"k": 2} if name == "sgc" else {}))
     optimiser = torch.optim.Adam(model.parameters(), lr=0.02, weight_decay=5e-4)
     for _ in range(30):
         optimiser.zero_grad()
@@ -220,8 +221,8 @@ def _loopback() -> int:
     return int(line.split(":")[1].split()[0])
 
 
-def equal(folder: Path, n_nodes: int, n_features: int) -> None:
-    data, model = graph_of(n_nodes, n_features), trained(n_features)
+def equal(folder: Path, n_nodes: int, n_features: int, name: str) -> None:
+    data, model = graph_of(n_nodes, n_features), trained(n_features, name)
     save_shards(data, folder / "graph", rows=n_nodes // 3)
     rec = Reconstructor(model).fit(data)
     found = fit_shards(folder / "graph", model, folder / "out", workers=2)
@@ -230,10 +231,11 @@ def equal(folder: Path, n_nodes: int, n_features: int) -> None:
         for name, mine in (("posterior", rec.posterior_), ("x", rec.features_))
     }
     others = int((read(folder / "out", "answers") != rec.predict(data).numpy()).sum())
-    told(f"{n_nodes:,} nodes, {n_features} features, {found.parts} parts, beside Reconstructor.fit:"
-         f" largest difference of a probability {differences['posterior']:.1e}, of a feature"
-         f" {differences['x']:.1e}; other answers {others}; change kept {found.guard.kept},"
-         f" median |x'-x|/|x| {float(rec.change_.median()):.2f}")  # fmt: skip
+    told(f"{name}: {n_nodes:,} nodes, {n_features} features, {found.parts} parts, beside"
+         f" Reconstructor.fit: largest difference of a probability"
+         f" {differences['posterior']:.1e}, of a feature {differences['x']:.1e}; other answers"
+         f" {others}; change kept {found.guard.kept}, median |x'-x|/|x|"
+         f" {float(rec.change_.median()):.2f}")  # fmt: skip
 
 
 def kills(folder: Path, times: int = 5) -> None:
@@ -281,6 +283,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("kind", nargs="*", choices=["large", "equal", "kills", []], default=[])
+    parser.add_argument("--model", default="sgc", help="of `equal`: sgc, sage, gcn or gat")
     parser.add_argument("--folder", type=Path, default=None, help="where graphs are written")
     parser.add_argument("--nodes", type=int, default=250_000, help="of the large graph")
     parser.add_argument("--features", type=int, default=6_000, help="of the large graph")
@@ -289,12 +292,13 @@ def main() -> None:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
+    command = " ".join(["python benchmarks/bench_cluster.py", *sys.argv[1:]])
     for kind in args.kind or ("equal", "kills", "large"):
         folder = Path(tempfile.mkdtemp(prefix="bench-cluster-", dir=args.folder))
-        told(f"# python benchmarks/bench_cluster.py {kind} (commit {commit})")
+        told(f"# {command}: {kind} (commit {commit})")
         try:
             if kind == "equal":
-                equal(folder, 100_000, 100)
+                equal(folder, 100_000, 100, args.model)
             elif kind == "kills":
                 kills(folder)
             else:

@@ -3,14 +3,17 @@
     GRAPHKEEL_DATA=… python benchmarks/bench_monitor.py --keep weeks.jsonl
 
 A model is trained on a part of a real graph's nodes, and a reconstructor is fitted there. A week
-later the whole graph is there, in one of five ways:
-* `none`: the other nodes are a random sample;
+later the whole graph is there, in one of six ways:
+* `none`: the other nodes are a random sample; in quiet weeks (severity 0.4) one node in 200 came;
 * `covariate`: features of all nodes are moved and stretched;
 * `shares`: most of the nodes that came are of two classes, which were rare before;
 * `community`: the nodes that came are one region of the graph, and their features are moved;
+* `apart`: they are one region without a link to the nodes that were there, and each of their
+  features stands in another one's column; the severity is their share of the nodes;
 * `rewired`: a share of the edges is replaced by random ones.
-Each at two severities. How many nodes came (5 or 30 %) and how many labels of each class there are
-(5 that the model is trained on and 5 more, 20 and 10, or 40 and 40) is drawn for every week.
+Each at two severities. How many nodes came otherwise (5 or 30 %) and how many labels of each class
+there are (5 that the model is trained on and 5 more, 20 and 10, or 40 and 40) is drawn for every
+week.
 
 `monitor` sees no label of the week. Then the true labels say what each step brings, in points of
 accuracy on nodes that no step has a label of: `update`; labels of the twenty suggested nodes
@@ -45,9 +48,10 @@ from graphkeel_paper.datasets import load
 
 PRICES = {"nothing": 0.0, **asdict(Prices())}
 OTHER_PRICES = (Prices(0.1, 0.5, 3.0), Prices(1.0, 1.5, 4.0), Prices(1.0, 4.0, 16.0))
-KINDS = ("none", "covariate", "shares", "community", "rewired")
+KINDS = ("none", "covariate", "shares", "community", "rewired", "apart")
 SEVERITIES = (0.4, 0.8)
 ARRIVING = (0.05, 0.3)  # share of the nodes
+QUIET = 0.005  # likewise
 LABELS = ((5, 5), (20, 10), (40, 40))  # of each class: the model is trained on, known beside
 RAW = ("chameleon", "digits", "wisconsin")  # few features, as they are
 
@@ -68,6 +72,10 @@ class Week:
         rng = np.random.default_rng([seed, KINDS.index(kind), SEVERITIES.index(severity)])
         self.arriving = float(rng.choice(ARRIVING))
         self.trained, self.known = rng.choice(LABELS).tolist()
+        if kind == "apart":
+            self.arriving = severity
+        elif kind == "none" and severity == SEVERITIES[0]:
+            self.arriving = QUIET
         order, n_old = arrival(whole, kind, severity, self.arriving, rng)
         x, edges, y = renumbered(whole, order)
         old = (edges < n_old).all(axis=0)
@@ -80,6 +88,9 @@ class Week:
             x = moved(x, severity, rng)
         if kind == "community":
             x[n_old:] = moved(x[n_old:], severity, rng)
+        if kind == "apart":
+            x[n_old:] = x[n_old:, rng.permutation(x.shape[1])]
+            edges = edges[:, (edges < n_old)[0] == (edges < n_old)[1]]
         if kind == "rewired":
             edges = rewired(edges, len(y), severity, rng)
         self.after = Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(edges))
@@ -97,7 +108,7 @@ def arrival(
         late = np.isin(y[order], rare) & (rng.random(len(y)) < severity)
         order = np.concatenate([order[~late], order[late]])
         n_old = min(n_old, int((~late).sum()))
-    if kind == "community":
+    if kind in ("community", "apart"):
         region = grown_region(task, int(arriving * len(y)), rng)
         order = np.concatenate([order[~region[order]], order[region[order]]])
         n_old = int((~region).sum())

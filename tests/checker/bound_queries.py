@@ -57,6 +57,7 @@ def random_query(seed: int) -> Json:
         "slopes": [],
         "signs": [],
         "weights": [1],
+        "thetas": [],
     }
     add_choices(rng, query)
     return query
@@ -67,8 +68,18 @@ def add_choices(rng: random.Random, query: Json) -> None:
     if rng.random() < 0.5:
         widths = [len(chain[0][1]) for chain in row.chains]
         query["slopes"] = [rng.choice([0, 255, rng.randrange(256)]) for _ in range(sum(widths))]
+    units = len(query["lyapunov"][0][1])
+    if query["condition"] == "decrease" and len(query["lyapunov"]) == 2 and rng.random() < 0.5:
+        fits = [weight >= 0 for weight in query["lyapunov"][1][0][0]]
+        query["thetas"] = [
+            [abs(number(rng)) for _ in range(units)] if fit and rng.random() < 0.7 else None
+            for fit in fits
+        ]
+        query["thetas"] = query["thetas"] if any(query["thetas"]) else []
     if rng.random() < 0.6:
-        places = all_units(row)
+        last = len(row.chains[0]) - 1 if row.chains else 0
+        coupled = {(0, last, k) for k, theta in enumerate(query["thetas"]) if theta}
+        places = [place for place in all_units(row) if place not in coupled]
         chosen = rng.sample(places, rng.randint(0, min(3, len(places))))
         query["signs"] = [[stacked(row, place), rng.random() < 0.5] for place in chosen]
         query["weights"] = [rng.randint(1, 5), *(rng.randint(0, 4) for _ in chosen)]
@@ -167,6 +178,7 @@ def leaf_of(query: Json, row: PlainRow) -> Leaf:
         slopes if query["slopes"] else None,
         {places[tuple(place)]: sign for place, sign in query["signs"]},
         query["weights"],
+        {k: [floor_60(t) for t in theta] for k, theta in enumerate(query["thetas"]) if theta},
     )
 
 

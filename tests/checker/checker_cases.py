@@ -28,6 +28,7 @@ from hand_loops import (
     branch,
     certificate,
     contraction,
+    coupled,
     faces,
     head,
     identity,
@@ -186,7 +187,7 @@ case(
 )
 case(
     "slopes too short",
-    "rejected: a leaf needs 4",
+    "rejected: a leaf needs 6",
     with_decrease([0, -3, 0, -1, -2], TWO, slopes=[[0] * 5]),
 )
 case(
@@ -359,6 +360,68 @@ case("the other stored slope", BOUND, sloped([255, 1]))
 case("default slopes do not show it", BOUND, positivity(tree("+0", *ENDS, [-2]), MINUS))
 case("stored slopes with another c", BOUND, sloped([255, 0], 0.5))
 
+# ---- couplings
+
+case("couplings", ACCEPTED, coupled)
+
+
+def coupling(slopes: list[int], theta: Any, rho: float = 0.5, **changes: Any) -> Callable[[], Hand]:
+    leaf = tree("decrease", *ENDS, [-3], slopes=[slopes], couplings=theta)
+    return lambda: proof(
+        replace(coupled(), rho=rho, **changes), "decrease", branch("decrease", leaf)
+    )
+
+
+HALVES = [[[0.5, 0.0], [0.0, 0.5]]]
+case("couplings, ρ one ulp lower", BOUND, lambda: replace(coupled(), rho=next_to(0.5, DOWN)))
+case("couplings of different slopes", BOUND, coupling([0, 0, 128, 127, 1, 1], HALVES, rho=0.75))
+case("couplings of equal slopes", ACCEPTED, coupling([0, 0, 7, 7, 1, 1], HALVES, rho=0.75))
+case("one unit not coupled", BOUND, coupling([0, 0, 128, 128, 1, 0], HALVES))
+case("a coupling too weak", BOUND, coupling([0, 0, 128, 128, 1, 1], [[[0.25, 0.0], [0.0, 0.5]]]))
+case(
+    "a negative coupling",
+    "rejected: numbers ≥ 0",
+    coupling([0, 0, 128, 128, 1, 1], [[[0.5, -0.5], [0.0, 0.5]]]),
+)
+case(
+    "a coupling that is not there",
+    "rejected: cannot be coupled",
+    coupling([0, 0, 128, 128, 1, 2], HALVES),
+)
+case(
+    "a coupling of another shape",
+    "rejected: must be 2 × 2",
+    coupling([0, 0, 128, 128, 1, 1], [[[0.5, 0.0]]]),
+)
+# V = 2·relu(z) − relu(z) has an outer weight below zero: coupling it would prove V(F) = 0.
+MIXED: list[Any] = [([[1.0], [1.0]], [-1.0, -1.0]), ([[2.0, -1.0]], [0.0])]
+case(
+    "a unit with a negative weight",
+    "rejected: cannot be coupled",
+    coupling([0, 0, 0, 0, 0, 1], [[[0.0, 0.0], [4.0, 0.0]]], lyapunov=MIXED),
+)
+case(
+    "an overcoupled growing loop",
+    BOUND,
+    coupling([0, 0, 128, 128, 1, 1], [[[2.0, 0.0], [0.0, 2.0]]], forward=[([[2.0]], [-1.0])]),
+)
+
+
+def cut_and_coupled() -> Hand:
+    """F doubles the distance: V(F(y)) = 2·V(y). On either side of Y the unit of V∘F that is not
+    active there is cut, and then coupled with θ = 64. If its multiplier counted the coupled input,
+    a − 64·b, whose sign the cut did not fix, that would prove a decrease."""
+    theta = [[[64.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 64.0]]]
+    slopes = [[0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 2]]
+    axis = [0, 1, -3, -2, 2, -3, -2]
+    weights = [[1, 1], [1, 0], [1, 1], [1, 0]]
+    leaf = tree("decrease", *ENDS, axis, (1.0,), slopes, theta, multipliers=weights)
+    loop = line(hole_radius=0.0, proofs={"decrease": branch("decrease", leaf)})
+    return replace(loop, forward=[([[2.0]], [-1.0])], rho=0.75)
+
+
+case("a unit cut and coupled", "rejected: couples what cannot be coupled", cut_and_coupled)
+
 # ---- unit cuts
 
 case("unit cuts", ACCEPTED, thirds)
@@ -497,13 +560,12 @@ def unit_between_levels(unit: int) -> Callable[[], Hand]:
     return levels(axis=axis, multipliers=[[1, 0], [1, 1000]])
 
 
-def with_couplings() -> Hand:
-    """A tree of an older program, which could couple units of V∘F to those of V."""
-    leaf = line().proofs["decrease"]["trees"][0] | {"couplings": array([], [0, 0, 0])}
-    return proof(line(), "decrease", branch("decrease", leaf))
+def couplings_of_level_leaves() -> Hand:
+    count = len(SUPPORTED)
+    return slices(level_tree() | {"slopes": array([0, 0, 0, 0, 7, 7] * count, [count, 6], "|u1")})
 
 
-case("a tree with couplings", "unreadable: must be an object with the names", with_couplings)
+case("couplings of level leaves are not read", ACCEPTED, couplings_of_level_leaves)
 case("a plain leaf below a unit cut between levels", ACCEPTED, unit_between_levels(1))
 case("a plain leaf of the unit's other sign", BOUND, unit_between_levels(2))
 
@@ -1746,6 +1808,7 @@ case(
     ROOT,
     positivity(tree("+0", [next_to(2.0, UP)], [2.0], [-2]), MINUS),
 )
+case("256 couplings", "rejected: numbers ≥ 0", coupling([0, 0, 128, 128, 1, 1], HALVES * 256))
 LONG = 10**4000
 case("multipliers of 4,000 digits", ACCEPTED, cells(weights(2, [3 * LONG, 2 * LONG, 0])))
 case("one of 4,000 digits off by one", BOUND, cells(weights(2, [3 * LONG, 2 * LONG + 1, 0])))

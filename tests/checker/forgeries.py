@@ -34,6 +34,7 @@ from hand_loops import (
     array,
     certificate,
     contraction,
+    coupled,
     decoded,
     line,
     plane,
@@ -66,6 +67,7 @@ def bases() -> dict[str, list[Hand]]:
         "branch": [line()],
         "unit cuts": [thirds()],
         "unit cuts of F": [flat()],
+        "couplings": [coupled()],
         "levels": [slices()],
         "section": [section()],
         "stored slopes": [sloped([255, 0])()],
@@ -449,6 +451,16 @@ def unit_cut_twice(value: Json, tree: Json, rng: random.Random) -> bool:
     return True
 
 
+def coupling_spoiled(value: Json, tree: Json, rng: random.Random) -> bool:
+    if not tree["couplings"]["shape"][0]:
+        return False
+    numbers = decoded(tree["couplings"])
+    place = rng.choice([k for k, number in enumerate(numbers) if number])
+    numbers[place] = rng.choice([-numbers[place], -size(rng), numbers[place] / 2, 0.0])
+    tree["couplings"] = array(numbers, tree["couplings"]["shape"])
+    return True
+
+
 def support_spoiled(value: Json, tree: Json, rng: random.Random) -> bool:
     """The first three supports of `slices` and `section` are as large as they have to be."""
     if "supports" not in tree:
@@ -483,9 +495,9 @@ def level_moved(value: Json, tree: Json, rng: random.Random) -> bool:
 
 
 def slope_spoiled(value: Json, tree: Json, rng: random.Random) -> bool:
-    """The slopes of `sloped` are the only ones."""
+    """The slopes of `sloped` are the only ones, those of `coupled` come in equal pairs."""
     numbers = decoded(tree["slopes"])
-    if not numbers or "supports" in tree:
+    if not numbers or tree["couplings"]["shape"][0] or "supports" in tree:
         return False
     place = rng.randrange(len(numbers))
     numbers[place] = rng.choice([k for k in range(256) if k != numbers[place]])
@@ -544,6 +556,7 @@ BROKEN: dict[str, Callable[[Json, Json, random.Random], bool]] = {
     "hole leaf": hole_leaf,
     "multiplier spoiled": multiplier_spoiled,
     "unit cut twice": unit_cut_twice,
+    "coupling spoiled": coupling_spoiled,
     "slope spoiled": slope_spoiled,
     "support spoiled": support_spoiled,
     "support exchanged": support_exchanged,

@@ -170,6 +170,7 @@ def tree(
     axis: list[int],
     cut: tuple[float, ...] = (),
     slopes: list[list[int]] | None = None,
+    couplings: list[list[list[float]]] | None = None,
     multipliers: list[list[int]] | None = None,
 ) -> Json:
     content = {
@@ -179,6 +180,7 @@ def tree(
         "axis": array(axis, dtype="|i1"),
         "cut": array(list(cut)),
         "slopes": array(slopes or [], None if slopes else [0, 0], "|u1"),
+        "couplings": array(couplings or [], None if couplings else [0, 0, 0]),
     }
     return content if multipliers is None else content | {"multipliers": multipliers}
 
@@ -279,6 +281,17 @@ def thirds(**changes: Any) -> Hand:
     return loop if loop.proofs else replace(loop, proofs=proofs)
 
 
+# ---- couplings: one leaf for all of D, no hole
+
+
+def coupled(**changes: Any) -> Hand:
+    """V(F(y)) = V(y)/2: each unit of V∘F is half of V's own unit."""
+    loop = line(hole_radius=0.0, **changes)
+    theta = [[[0.5, 0.0], [0.0, 0.5]]]
+    leaf = tree("decrease", *ENDS, [-3], slopes=[[0, 0, 128, 128, 1, 1]], couplings=theta)
+    return replace(loop, proofs={"decrease": branch("decrease", leaf)})
+
+
 # ---- a two-layer loop: F(y) = 1 + relu(y − 1)/2 − relu(1 − y)/2, so that F has units to cut
 
 
@@ -312,7 +325,7 @@ def level_tree(
 ) -> Json:
     numbers = SUPPORTED if supported is None else supported
     found = SLICES if axis is None else axis
-    leaf = tree("decrease", *ENDS, found, cut, [[0] * 4] * len(numbers), **more)
+    leaf = tree("decrease", *ENDS, found, cut, [[0] * 6] * len(numbers), **more)
     table = array(SUPPORTS if supports is None else supports)
     return leaf | {"supports": table, "supported": array(numbers, dtype="<i4")}
 

@@ -487,12 +487,37 @@ case(
 )
 
 
+# ---- couplings
+
+
+def one_unit() -> Hand:
+    """V = relu(y − 1) has one unit, and its coupling is the first one."""
+    leaf = tree("decrease", [1.0], [2.0], [-3], (), [[0, 0, 1]], [[[0.5]]])
+    gauge: list[Any] = [([[1.0]], [-1.0]), ([[1.0]], [0.0])]
+    return line(lyapunov=gauge, lower=[1.0], proofs={"decrease": branch("decrease", leaf)})
+
+
+case("the only unit coupled", ACCEPTED, one_unit)
+
+
+def idle_unit() -> Hand:
+    """A unit of weight 0 is coupled, for nothing."""
+    gauge: list[Any] = [([[1.0], [-1.0], [1.0]], [-1.0, 1.0, 0.0]), ([[1.0, 1.0, 0.0]], [0.0])]
+    theta = [[[0.5, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 0.0]]]
+    slopes = [[0, 0, 0, 128, 128, 0, 1, 1, 1]]
+    leaf = tree("decrease", *ENDS, [-3], (), slopes, theta)
+    return line(lyapunov=gauge, hole_radius=0.0, proofs={"decrease": branch("decrease", leaf)})
+
+
+case("a unit of no weight coupled", ACCEPTED, idle_unit)
+
+
 # ---- levels
 
 
 def bent_level() -> Hand:
     """A leaf with supports where F has units of its own."""
-    leaf = tree("decrease", *ENDS, [0, -2, 0, -1, -4], (0.9375, 1.0625), [[0] * 4])
+    leaf = tree("decrease", *ENDS, [0, -2, 0, -1, -4], (0.9375, 1.0625), [[0] * 6])
     numbers = array([[0] * 8 + [1]], dtype="<i4")
     leaf |= {"supports": array([[0.0, 0.0, 0.75, 0.0]]), "supported": numbers}
     return line(forward=BENT, rho=0.75, proofs={"decrease": branch("decrease", leaf)})

@@ -13,11 +13,13 @@ from checker_cases import (
     BOUND,
     DOWN,
     ELSEWHERE,
+    HALVES,
     NO,
     ROOT,
     UP,
     by_contraction,
     case,
+    coupling,
     kinked,
     levels,
     lie,
@@ -269,6 +271,46 @@ def misfit() -> Json:
 
 case("factors of V that do not fit", "unreadable: malformed", misfit)
 
+# ---- couplings
+
+FIRST = [0, 0, 128, 128, 1, 1]
+case("255 couplings", ACCEPTED, coupling(FIRST, HALVES * 255))
+NOTHING = [[0.0, 0.0], [0.0, 0.0]]
+case("the first coupling of two", ACCEPTED, coupling(FIRST, [*HALVES, NOTHING]))
+
+
+def shaped(shape: list[int]) -> Hand:
+    leaf = tree("decrease", *ENDS, SPLIT, TWO) | {"couplings": array([], shape)}
+    return proof(line(), "decrease", branch("decrease", leaf))
+
+
+case("no couplings of another shape", ACCEPTED, lambda: shaped([0, 3, 3]))
+case("a coupling of nothing", "rejected: must be 2 × 2", lambda: shaped([1, 0, 0]))
+MIXED: list[Any] = [([[1.0], [1.0]], [-1.0, -1.0]), ([[2.0, -1.0]], [0.0])]
+
+
+def beside_negative() -> Hand:
+    """The unit of weight 2 is coupled, the one of weight −1 is not: on one side of Y both are what
+    they are."""
+    leaf = tree(
+        "decrease", [1.0], [2.0], [-3], (), [[0, 0, 0, 0, 1, 0]], [[[0.5, 0.0], [0.0, 0.0]]]
+    )
+    return line(lyapunov=MIXED, lower=[1.0], proofs={"decrease": branch("decrease", leaf)})
+
+
+case("a coupled unit beside a negative one", ACCEPTED, beside_negative)
+
+
+def second_cut_and_coupled() -> Hand:
+    """The second unit of V∘F is cut, and coupled where its sign is fixed."""
+    theta = [[[0.0, 0.0], [0.0, 64.0]]]
+    options: dict[str, Any] = {"multipliers": [[1, 1], [1, 0]]}
+    leaf = tree("decrease", [1.0], [2.0], [2, -3, -2], (), [[0, 0, 0, 0, 0, 1]], theta, **options)
+    value = {"decrease": branch("decrease", leaf)}
+    return line(forward=[([[2.0]], [-1.0])], lower=[1.0], hole_radius=0.0, rho=0.75, proofs=value)
+
+
+case("the second unit cut and coupled", "rejected: cannot be coupled", second_cut_and_coupled)
 case("supports in one long line", FIT, lambda: in_one_line())
 
 

@@ -76,7 +76,7 @@ def _least(said: Callable[[int], str]) -> int:
     return high
 
 
-COSTS = ("plane", "slices of V", "unit cuts", "graph, two layers", "a loop of factors")
+COSTS = ("plane", "slices of V", "couplings", "unit cuts", "graph, two layers", "a loop of factors")
 COSTS += ("graph, features between controller and model", "multipliers of 4,000 digits")
 COSTS += tuple(f"property by lot {number}, just" for number in range(8))
 COSTS += ("property, a tent", "property, a ReLU beside an affine block")

@@ -129,6 +129,12 @@ MUTANTS = [
         ),
         (
             "trees.py",
+            "if wrong or any(value < 0 for value in theta):",
+            "if wrong:",
+            "negative couplings",
+        ),
+        (
+            "trees.py",
             "or any(value < 0 for value in values) or any(values[problem.label :: n])",
             "or any(values[problem.label :: n])",
             "negative λ",
@@ -260,6 +266,13 @@ MUTANTS = [
             "slopes of another width",
         ),
         ("trees.py", "if cuts != len(cut) or", "if cuts > len(cut) or", "cuts left over"),
+        ("trees.py", " or unit in leaf.signs):", "):", "cut units coupled"),
+        (
+            "trees.py",
+            "if chosen and (outer < 0 or",
+            "if chosen and (",
+            "units of negative weight coupled",
+        ),
         (
             "trees.py",
             "if not right or not any(line[:outputs]):",
@@ -584,6 +597,37 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
+            "forms[k] = [a - pull * (b >> BITS) for",
+            "forms[k] = [a - 2 * pull * (b >> BITS) for",
+            "a coupled unit's input",
+        ),
+        (
+            "relaxation.py",
+            "+= pull * (outer >> BITS)",
+            "-= pull * (outer >> BITS)",
+            "a coupling's price with the wrong sign",
+        ),
+        ("relaxation.py", "+= pull * (outer >> BITS)", "+= 0", "a coupling for nothing"),
+        (
+            "relaxation.py",
+            "constants[k] -= pull * (constants[i] >> BITS)",
+            "constants[k] += pull * (constants[i] >> BITS)",
+            "a coupled unit's bias",
+        ),
+        (
+            "relaxation.py",
+            "self.kept.update(range(row.gauge - row.coupled, row.gauge + row.coupled))",
+            "pass",
+            "coupled units multiplied out",
+        ),
+        (
+            "relaxation.py",
+            "exp = min(weight.exp + exp, bias.exp) - spare",
+            "exp = min(weight.exp + exp, bias.exp)",
+            "no room for θ",
+        ),
+        (
+            "relaxation.py",
             "form = [(c << BITS) + value for",
             "form = [c + value for",
             "what skips a stage too small",
@@ -622,8 +666,8 @@ MUTANTS = [
         ),
         (
             "problem.py",
-            'more |= {"held": units, "share": problem.rho}',
-            'more |= {"held": units, "share": Fraction(1)}',
+            'more |= {"coupled": units, "held": units, "share": problem.rho}',
+            'more |= {"coupled": units, "held": units, "share": Fraction(1)}',
             "decrease may use all of V",
         ),
         (

@@ -31,6 +31,7 @@ class Leaf:
     slopes: list[list[int]] | None = None
     signs: dict[tuple[int, int, int], bool] = field(default_factory=dict)
     weights: list[int] = field(default_factory=lambda: [1])
+    theta: dict[int, list[Fraction]] = field(default_factory=dict)
 
 
 def dot(left: Any, right: Any) -> Fraction:
@@ -82,6 +83,7 @@ def lines_of(least: Fraction, most: Fraction) -> Line:
 @dataclass
 class _Layer:
     weight: Rows  # over the previous layer of the chain
+    skip: Rows  # over y
     bias: list[Fraction]
     lines: list[Line] = field(default_factory=list)
 
@@ -97,6 +99,7 @@ class _Chain:
         self, form: list[Fraction], k: int, pulls: dict[tuple[int, int], Fraction]
     ) -> tuple[list[Fraction], Fraction]:
         """A form over the outputs of layer k as one over y that is nowhere smaller."""
+        over_y = [Fraction(0)] * len(self.box[0])
         constant = Fraction(0)
         for j in range(k, -1, -1):
             layer = self.layers[j]
@@ -106,9 +109,12 @@ class _Chain:
                 sloped.append(c * (upper if c > 0 else lower) + pulls.get((j, unit), Fraction(0)))
                 constant += c * lift if c > 0 else 0
             constant += dot(sloped, layer.bias)
+            over_y = [
+                old + dot(sloped, [line[i] for line in layer.skip]) for i, old in enumerate(over_y)
+            ]
             width = len(layer.weight[0])
             form = [dot(sloped, [line[i] for line in layer.weight]) for i in range(width)]
-        return form, constant
+        return [a + b for a, b in zip(over_y, form, strict=True)] if k >= 0 else form, constant
 
     def relax(self, signs: dict[tuple[int, int], bool]) -> None:
         """Find the lines of every layer."""
@@ -117,13 +123,16 @@ class _Chain:
         for k, layer in enumerate(self.layers):
             ends = []
             for unit, weight in enumerate(layer.weight):
-                bias = layer.bias[unit]
+                skip, bias = layer.skip[unit], layer.bias[unit]
                 bottom = bias - highest([-w for w in weight], least, most)
-                top = bias + highest(weight, least, most)
+                bottom -= highest([-w for w in skip], low, high)
+                top = bias + highest(weight, least, most) + highest(skip, low, high)
                 affine = k == 0 or not any(weight)
                 if not affine:
                     above, lift = self.substituted(weight, k - 1, {})
                     below, drop = self.substituted([-w for w in weight], k - 1, {})
+                    above = [a + b for a, b in zip(above, skip, strict=True)]
+                    below = [a - b for a, b in zip(below, skip, strict=True)]
                     top = bias + highest(above, low, high) + lift
                     bottom = bias - highest(below, low, high) - drop
                 if (k, unit) in signs:
@@ -141,11 +150,20 @@ def upper_bound(
 ) -> Fraction:
     """The bound of Q·g on a leaf."""
     leaf = leaf or Leaf()
+    n = len(low)
     scale, *betas = leaf.weights
     form = [scale * c for c in row.form]
     constant = scale * row.constant
-    for number, (hidden, final) in enumerate(zip(row.chains, row.finals, strict=True)):
-        layers = [_Layer(weight, bias) for weight, bias in hidden]
+    finals = [list(final) for final in row.finals]
+    for k, theta in leaf.theta.items():
+        finals[1] = [b + row.finals[0][k] * t for b, t in zip(finals[1], theta, strict=True)]
+    for number, (hidden, final) in enumerate(zip(row.chains, finals, strict=True)):
+        layers = [
+            _Layer([list(w) for w in weight], [[Fraction(0)] * n for _ in weight], list(bias))
+            for weight, bias in hidden
+        ]
+        if number == 0 and leaf.theta:
+            _couple(layers[-1], row.chains[1][0], leaf.theta, first=len(layers) == 1)
         chain = _Chain(layers, low, high)
         chain.relax({(k, u): s for (c, k, u), s in leaf.signs.items() if c == number})
         if leaf.slopes is not None:
@@ -164,3 +182,20 @@ def _choose(layer: _Layer, slopes: list[int]) -> None:
     for unit, (slope, (_, upper, lift)) in enumerate(zip(slopes, layer.lines, strict=True)):
         if lift:
             layer.lines[unit] = (Fraction((slope << 60) // 255, ONE), upper, lift)
+
+
+def _couple(
+    last: _Layer,
+    other: tuple[Rows, list[Fraction]],
+    theta: dict[int, list[Fraction]],
+    *,
+    first: bool,
+) -> None:
+    """Unit k reads a_k − θ·b, b = R·y + r."""
+    weight, bias = other
+    for k, pulls in theta.items():
+        n = len(weight[0])
+        moved = [-dot(pulls, [line[i] for line in weight]) for i in range(n)]
+        target = last.weight if first else last.skip
+        target[k] = [a + b for a, b in zip(target[k], moved, strict=True)]
+        last.bias[k] -= dot(pulls, bias)

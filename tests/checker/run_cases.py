@@ -159,11 +159,16 @@ def asked_of(package: Any, query: dict[str, Any]) -> tuple[Any, Any, Any]:
     firsts = [sum(stage.weight.height for stage in row.stages[:k]) for k in range(9)]
     signs = {firsts[stage] + unit: sign for (stage, unit), sign in query["signs"]}
     slopes = dict(zip(row.sloped, query["slopes"], strict=False))
+    thetas = {
+        row.gauge - row.coupled + k: relaxation.rounded(theta).ints
+        for k, theta in enumerate(query["thetas"])
+        if theta
+    }
     work = exact.Work(10**12)
-    bound = relaxation.Relaxation(row, box.exp, work, set(signs), 64)
+    bound = relaxation.Relaxation(row, box.exp, work, set(signs), bool(thetas), 64)
     n = len(ends[2])
     ends = (box.ints[:n], box.ints[n:])
-    return bound, ends, relaxation.Leaf(query["weights"], signs, slopes)
+    return bound, ends, relaxation.Leaf(query["weights"], signs, slopes, thetas)
 
 
 def matrix(rows: list[list[float]], exact: Any) -> tuple[list[list[int]], int]:

@@ -45,7 +45,7 @@ def test_no_state_of_the_leaf_exceeds_its_bound(seed: int) -> None:
 
 def test_the_samples_reach_every_kind_of_choice() -> None:
     queries = [random_query(seed) for seed in range(600)]
-    for name in ("slopes", "signs"):
+    for name in ("slopes", "signs", "thetas"):
         assert sum(bool(query[name]) for query in queries) > 40, name
     assert {query["condition"] for query in queries} == {
         "decrease",

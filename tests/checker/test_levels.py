@@ -102,8 +102,8 @@ def test_no_choice_bounds_the_row_from_below(seed: int) -> None:
     box = box.joined(Vector([], box.exp + gauge.exp))
     n = problem.n
     ints = (box.ints[:n], box.ints[n : 2 * n])
-    leaf = Leaf([0, *weights], signs, slopes, dict(enumerate(pairs)), own)
-    found = Relaxation(row.without_gauge(), box.exp, Work(10**12), set(signs), 64)
+    leaf = Leaf([0, *weights], signs, slopes, {}, dict(enumerate(pairs)), own)
+    found = Relaxation(row.without_gauge(), box.exp, Work(10**12), set(signs), False, 64)
     bound = found.upper(found.root, ints, leaf)
     g = problem.gauge(value_at(problem.forward, y)) - problem.rho * here
     assert weights[0] * g <= bound

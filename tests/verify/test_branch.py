@@ -167,6 +167,17 @@ def nearly_linear(n: int, seed: int) -> Problem:
     return Problem(loop, v, -np.ones(n), np.ones(n), np.zeros(n), 0.1, rho=0.8, positivity=0.05)
 
 
+def test_couplings_shrink_the_tree_and_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = nearly_linear(5, seed=1)
+    seen = verify(problem, "branch", BUDGET, ("decrease",))["decrease"]
+    assert seen.verdict is Verdict.PROVED and seen.proof is not None
+    assert seen.proof["trees"][0]["couplings"]["shape"][0] >= 1
+    assert reprove(problem, seen.proof) > 0
+    monkeypatch.setattr("graphkeel.verify.boxes.coupling.find_coupling", lambda *_: None)
+    blind = verify(problem, "branch", BUDGET, ("decrease",))["decrease"]
+    assert blind.nodes > 4 * seen.nodes
+
+
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
 def test_boxes_alone_decide_what_can_be_decided(
     known: Known, monkeypatch: pytest.MonkeyPatch

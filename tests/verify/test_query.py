@@ -11,7 +11,14 @@ from loops import Known, base, corner_only, stable
 
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify.affine import compose
-from graphkeel.verify.boxes.pack import Net, first_layers, pack, row_network
+from graphkeel.verify.boxes.pack import (
+    Net,
+    first_layers,
+    no_coupling,
+    pack,
+    pack_coupling,
+    row_network,
+)
 from graphkeel.verify.boxes.relax import begin_box, bound_needed, measure, values_at, workspace
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engines.falsify import ConditionAttack
@@ -85,13 +92,16 @@ def value(row: Row, point: np.ndarray) -> float:
     return values_at(net, workspace(net), point)
 
 
-def bounds(row: Row, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bounds(
+    row: Row, theta: np.ndarray | None, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Of all units: chain A, then chain B."""
     net = packed(row)
     work = workspace(net)
-    measure(net, work, row.lower, row.upper)
+    coupling = no_coupling(row.n) if theta is None else pack_coupling(row, theta, 1)
+    measure(net, coupling, work, row.lower, row.upper)
     begin_box(net, work, lower, upper)
-    bound_needed(net, work, net.needs[0], lower, upper)
+    bound_needed(net, coupling, work, net.needs[0], lower, upper)
     units = np.arange(row.n, row.n + row.units)
     order = np.roll(units, -sum(layer.n_out for layer in row.hidden[1]))
     return work.low[order], work.high[order]
@@ -104,7 +114,7 @@ def test_hidden_bounds_hold_at_sampled_states(make: object) -> None:
     rng = np.random.default_rng(2)
     for _ in range(20):
         lower, upper = np.sort(rng.uniform(-1, 1, (2, problem.n)), axis=0)
-        low, high = bounds(row, lower, upper)
+        low, high = bounds(row, None, lower, upper)
         points = rng.uniform(lower, upper, (200, problem.n))
         units = []
         for chain in row.hidden:
@@ -115,6 +125,21 @@ def test_hidden_bounds_hold_at_sampled_states(make: object) -> None:
                 x = np.maximum(z, 0.0)
         z = np.concatenate(units, axis=1)
         assert (z >= low).all() and (z <= high).all()
+
+
+def test_a_coupling_is_exact_on_what_it_explains() -> None:
+    """F halves the state through units that stay active, so V∘F's units are half of V's and nothing
+    remains."""
+    eye = np.eye(2)
+    problem = base(
+        "x", eye, closed_loop=Network.of((eye, 2 * np.ones(2)), (0.5 * eye, -np.ones(2)))
+    )
+    row = rows_of(problem, "decrease")[0]
+    after = slice(2, 6)  # the units of V∘F
+    low, high = bounds(row, None, -np.ones(2), np.ones(2))
+    assert np.allclose(high[after], 0.5) and np.allclose(low[after], -0.5)
+    low, high = bounds(row, 0.5 * np.eye(4), -np.ones(2), np.ones(2))
+    assert (np.abs(high[after]) < 1e-12).all() and (np.abs(low[after]) < 1e-12).all()
 
 
 def test_networks_without_hidden_layers_become_affine_rows() -> None:

@@ -39,12 +39,12 @@ class LinkedResult(CheckResult):
 
 
 def check_certificate(
-    certificate: _Stored,
+    certificate: str | Path | Mapping[str, Any],
     *,
     model: nn.Module | None = None,
     data: Any | None = None,
-    states: _Stored | None = None,
-    steering: _Stored | None = None,
+    states: str | Path | Mapping[str, Any] | None = None,
+    steering: str | Path | Mapping[str, Any] | None = None,
 ) -> LinkedResult:
     """Re-prove a certificate. A file that is no certificate raises `CertificateError`.
 

@@ -47,6 +47,7 @@ class Row:
     weighted: bool = True  # every leaf says which sum of the outputs it takes
     avoids_hole: bool = False  # its part of D is D without the hole
     side: int | None = None  # its part of D is r or more away from Y on this side (`clearance`)
+    coupled: int = 0  # units of V, where the networks are V∘F and V with one hidden layer
     held: int = 0  # units of V behind all others, V with one hidden layer
     share: Fraction = Fraction(0)  # g has −share·V of these
 
@@ -56,7 +57,7 @@ class Row:
 
     @property
     def gauge(self) -> int:
-        """The first of these units."""
+        """The first unit of V; those of V∘F, where `coupled`, stand right before."""
         return self.units - self.held
 
     def output(self, index: int) -> Stage:

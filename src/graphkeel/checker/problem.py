@@ -113,7 +113,7 @@ class Loop:
         if condition == "decrease":  # V(F(y)) − ρ·V(y)
             sides = [(self.there, [[1]]), (self.here, [[-problem.rho]])]
             sloped = self._first(1, self.there) + self._first(self.there + 1, self.here)
-            more |= {"held": units, "share": problem.rho}
+            more |= {"coupled": units, "held": units, "share": problem.rho}
             more |= {"strict": problem.rho == 1, "avoids_hole": True}
             named: list[Named] = [("decrease", {}, Fraction(0))]
         elif condition == "positivity":

@@ -75,6 +75,7 @@ class Leaf(NamedTuple):
     weights: Sequence[int] = ()  # μ of the outputs, then β of the signs
     signs: Signs = _NONE
     slopes: Mapping[int, int] = _NONE  # lower slopes q/255 by unit, for the last substitution
+    thetas: Mapping[int, Ints] = _NONE  # by unit of V∘F: what is taken of each unit of V
     supports: Mapping[int, Sequence[Support]] = _NONE  # by unit: of its upper and lower bound
     own: Support = None  # of the outputs
 
@@ -82,18 +83,23 @@ class Leaf(NamedTuple):
 class Relaxation:
     """Upper bounds of a row's outputs over boxes whose corners are integers of one exponent.
 
-    `kept`: units that are never multiplied out, as leaves speak of their inputs; `longest`: bits of
-    the numbers that these choose.
+    `kept`: units that are never multiplied out, as leaves speak of their inputs; `couples`: whether
+    leaves may couple units; `longest`: bits of the numbers that they choose.
     """
 
-    def __init__(self, row: Row, exp: int, work: Work, kept: set[int], longest: int) -> None:
-        self.row, self.box_exp, self.work, self.kept = row, exp, work, kept
+    def __init__(
+        self, row: Row, exp: int, work: Work, kept: set[int], couples: bool, longest: int
+    ) -> None:
+        self.row, self.box_exp, self.work, self.kept = row, exp, work, set(kept)
+        if couples:
+            self.kept.update(range(row.gauge - row.coupled, row.gauge + row.coupled))
         stages = [*row.stages, row.outputs]
         self.exps: Ints = []
         exps = [exp] * row.n  # of all places
         layers = []
-        for weight, bias in stages:
-            exp = min(weight.exp + exp, bias.exp)
+        for k, (weight, bias) in enumerate(stages):
+            spare = BITS if couples and k + 2 >= len(stages) else 0  # θ is a multiple of 2^-60
+            exp = min(weight.exp + exp, bias.exp) - spare
             by = [weight.exp + own - exp for own in exps]
             forms = [list(map(lshift, line, by)) for line in weight.rows]
             first = len(exps) - row.n
@@ -113,7 +119,7 @@ class Relaxation:
     def upper(self, view: View, box: Box, leaf: Leaf) -> Fraction:
         """At least the largest value of Σ μ·g on the part of a box with the given signs."""
         wanted = self._wanted(view, leaf)
-        needed = self._needed(view, wanted.forms[0], leaf.signs)
+        needed = None if leaf.thetas else self._needed(view, wanted.forms[0], leaf.signs)
         (_, outputs), stages = self._relaxed(view, box, leaf, wanted, needed)
         for stage in stages:
             for i, unit in enumerate(stage.units):
@@ -127,9 +133,14 @@ class Relaxation:
         return scaled(most, self.exp)
 
     def _wanted(self, view: View, leaf: Leaf) -> Layer:
-        """Σ μ·g over the places of a view."""
+        """Σ μ·g over the places of a view; a coupled unit leaves θ times its weight to V."""
         _, forms, constants = view.outputs
         form = [sum(map(mul, leaf.weights, column)) for column in zip(*forms, strict=True)]
+        places = [unit for layer in view.layers for unit in layer.units]
+        for unit, theta in leaf.thetas.items():
+            outer = form[self.row.n + places.index(unit)]
+            for i, pull in enumerate(theta):
+                form[self.row.n + places.index(self.row.gauge + i)] += pull * (outer >> BITS)
         return Layer([0], [form], [sum(map(mul, leaf.weights, constants))])
 
     def _needed(self, view: View, form: Ints, signs: Signs) -> set[int]:
@@ -154,6 +165,8 @@ class Relaxation:
         for k, given in enumerate(view.layers):
             first = self.row.n + sum(len(layer.units) for layer in view.layers[:k])
             units, forms, constants = self._multiplied_out(given, left, known)
+            if k + 1 == len(view.layers):
+                self._couple(units, forms, constants, leaf.thetas)
             self._spend(len(units), stages)
             open_, lines, settled = [], [], []
             for i, unit in enumerate(units):
@@ -190,6 +203,17 @@ class Relaxation:
             found.append([form[place] + value for place, value in zip(left, sums, strict=True)])
             totals.append(constant + sum(map(mul, factors, more)))
         return Layer(units, found, totals)
+
+    def _couple(
+        self, units: Ints, forms: list[Ints], constants: Ints, thetas: Mapping[int, Ints]
+    ) -> None:
+        """Replace the inputs a of coupled units by a − Σ θ_i·b_i, b those of V."""
+        start = units.index(self.row.gauge) if thetas else 0
+        for unit, theta in thetas.items():
+            k = units.index(unit)
+            for i, pull in enumerate(theta, start):
+                forms[k] = [a - pull * (b >> BITS) for a, b in zip(forms[k], forms[i], strict=True)]
+                constants[k] -= pull * (constants[i] >> BITS)
 
     def _bounds(
         self, form: Ints, constant: int, stages: list[Lines], box: Box, leaf: Leaf, unit: int

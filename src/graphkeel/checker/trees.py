@@ -23,7 +23,7 @@ HOLE, STORED, LEVEL = -1, -3, -4  # −2: default slopes
 Part = tuple[Box, Signs, Levels]
 _HEADER = {"version", "kind", "condition"}
 _TREE = {"row", "lower", "upper", "axis", "cut", "slopes"}
-_MORE = frozenset({"side", "multipliers", "supports", "supported"})
+_MORE = frozenset({"side", "couplings", "multipliers", "supports", "supported"})
 
 
 def check_branch(problem: Problem, condition: str, proof: dict[str, Any], work: Work) -> int:
@@ -120,7 +120,7 @@ def _check_section(problem: Problem, row: Row, proof: Any, margin: Fraction, wor
     tree, root = _read_tree(problem, row, proof["tree"], where, work, levels=levels)
     faces = _faces(problem)
     numbers = _listed(proof["faces"], "the section", len(faces))
-    work.spend(len(faces) * problem.n * row.held, 1024)
+    work.spend(len(faces) * problem.n * row.coupled, 1024)
     if root != problem.box() or tree.gauge is None or problem.gauge(problem.equilibrium) >= level:
         raise Rejected("the section is not one of V around Y in the domain")
     for face, line in zip(faces, numbers, strict=True):
@@ -226,18 +226,29 @@ class Tree:
         longest = 2 * max(number.bit_length() for line in lines for number in line)
         longest += every.bits
         shown = row if self.gauge is None else row.without_gauge()
-        self.relaxation = Relaxation(shown, self.exp, work, cut_units, longest)
+        self.relaxation = Relaxation(
+            shown, self.exp, work, cut_units, bool(self.couplings), longest
+        )
 
     def _read_choices(self, content: Any) -> None:
-        """For every STORED or LEVEL leaf a line of lower slopes; for every leaf of a weighted
-        row, or below unit cuts, μ (or Q, the number of times that g is taken) and β."""
-        width = len(self.row.sloped)
+        """For every STORED or LEVEL leaf a line of lower slopes, then a coupling number a unit;
+        couplings θ ≥ 0, a matrix each; for every relaxed leaf of a weighted row, or below unit
+        cuts, μ (or Q, the number of times that g is taken) and β."""
+        units = self.row.coupled
+        width = len(self.row.sloped) + units
         slopes, shape = array(content["slopes"], f"{self.where}.slopes", 2, ("|u1",))
         stored = self.axis.count(STORED) + self.axis.count(LEVEL)
         if shape != [stored, width] and (stored or shape != [0, 0]):
             words = "the slopes and the leaves do not fit together"
-            raise Rejected(f"{self.where}: {words}; a leaf needs {width} slopes")
+            raise Rejected(f"{self.where}: {words}; a leaf needs {width} slopes and couplings")
         self.slopes = [slopes[i * width : (i + 1) * width] for i in range(stored)]
+        self.couplings: list[list[Ints]] = []
+        if "couplings" in content:
+            theta, shape = array(content["couplings"], f"{self.where}.couplings", 3)
+            wrong = shape[0] and (shape[1:] != [units, units] or shape[0] > 255)
+            if wrong or any(value < 0 for value in theta):
+                raise Rejected(f"{self.where}: a coupling must be {units} × {units} numbers ≥ 0")
+            self.couplings = folded(folded(rounded(theta).ints, units), units)
         self.multipliers = content.get("multipliers", [])
         if isinstance(self.multipliers, dict):
             flat, shape = array(self.multipliers, f"{self.where}.multipliers", 2, ("<i4",))
@@ -347,6 +358,8 @@ class Tree:
             leaf = self._supported(leaf, next(supported), levels)
         elif self.gauge is not None:
             leaf = leaf._replace(weights=[weights[0], 0, *weights[1:]])
+        if kind == STORED:
+            leaf = self._coupled(leaf, slopes[len(self.row.sloped) :])
         # Bounds do not always fall with the box: what is known of a larger one may make them worse.
         for seen in (view, self.relaxation.root):
             most = self.relaxation.upper(seen, box, leaf) + weights[0] * margin
@@ -363,6 +376,21 @@ class Tree:
         if own is not None:
             own = (own[0].times(Fraction(scale)), scale * own[1])
         return leaf._replace(weights=[0, scale, *betas], supports=dict(enumerate(pairs)), own=own)
+
+    def _coupled(self, leaf: Leaf, numbers: Sequence[int]) -> Leaf:
+        """Units of V∘F coupled to V (0: not coupled): relu(a) ≤ Σ θ_i·relu(b_i) + relu(a − Σ
+        θ_i·b_i). A coupled unit is replaced by something larger, so its outer weight must not be
+        negative; and it has another input than the one whose sign a cut fixed."""
+        first = self.row.gauge - self.row.coupled
+        thetas = {}
+        for k, chosen in enumerate(numbers):
+            unit = first + k
+            outer = self.row.outputs.weight.rows[0][self.row.n + unit]
+            if chosen and (outer < 0 or chosen > len(self.couplings) or unit in leaf.signs):
+                raise Rejected(f"{self.where}: a leaf couples what cannot be coupled")
+            if chosen:
+                thetas[unit] = self.couplings[chosen - 1][k]
+        return leaf._replace(thetas=thetas)
 
     def _inside_hole(self, box: Box) -> bool:
         """Whether the closed box lies strictly inside the open hole."""

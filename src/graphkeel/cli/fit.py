@@ -13,9 +13,10 @@ DIR gets x/ with the features to use, posterior/ and answers/, in shards of the 
 fit.json. FOLDER and DIR must lie on storage that all workers see under the same path, and every
 worker needs graphkeel. While it runs, DIR also holds about fifty numbers a node and class.
 
-A worker needs 1 GB and about ten bytes for each edge of 32,768 nodes and each class. One that dies
-is replaced by the others; the result is that of one machine. The model must be linear in its
-features (SGConv)."""
+A worker needs 1 GB and about ten bytes for each edge of 65,536 nodes and each class. One that dies
+is replaced by the others; the result is that of one machine. A model that is not linear in its
+features must be made of PyG's layers, which tell how many hops away its answers come from: workers
+ask it about their nodes with these neighbourhoods, and need the file of its factory."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphkeel.cluster.fields import FieldModel
 from graphkeel.cluster.graph import Matrices, ShardedGraph, known_nodes, make_matrices
 from graphkeel.cluster.lazy import Lazy
 from graphkeel.cluster.work import Cluster, ClusterSettings, check_shared, connected
@@ -27,6 +28,7 @@ from graphkeel.graph.label_sets import Known
 from graphkeel.graph.propagate.local import row_blocks
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.linear_map import LinearMap, Propagation
+from graphkeel.models.narrowed import Narrowed
 from graphkeel.models.units import check_finite
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import Correction, Rule, correct
@@ -92,7 +94,9 @@ def fit_shards(
 
     Args:
         folder: the graph, as `save_shards` writes it.
-        model: the trained model: `SGConv`, or graphkeel's `SGC`.
+        model: the trained model; if it is not linear (`SGConv`), layers of PyG must tell how many
+            hops away its answers come from, and every worker asks it about its part of the nodes
+            with their receptive fields.
         out: a folder to write to; it must be new or empty.
         scheduler: address of a running cluster, such as `tcp://10.0.0.1:8786`; None: workers of
             this machine.
@@ -147,29 +151,39 @@ class _ClusterContext(Context):
     cluster: Cluster
     matrices: Matrices
 
+    @cached_property
+    def read(self) -> tuple[int, Tensor, Tensor] | None:
+        """The numbers of a linear model."""
+        return LinearMap.read(self.frozen)
+
     @property
-    def linear(self) -> LinearMap:
-        """The model as a matrix product."""
-        read = LinearMap.read(self.frozen)
-        if read is None:
-            raise ModelError(
-                "on a cluster only models that are linear in their features are fitted",
-                got=type(self.frozen.model).__name__,
-                fix="Use SGConv or graphkeel's SGC, or Reconstructor on one machine.",
-            )
+    def propagation(self) -> Propagation:
+        hops = 2 if self.read is None else self.read[0]
         made = self.matrices
-        hops, weight, bias = read
-        spread = Propagation.made(made.forth, made.back, made.norm_bound, hops)
-        return LinearMap(spread, hops, weight, bias)
+        return Propagation.made(made.forth, made.back, made.norm_bound, hops)
+
+    @cached_property
+    def linear(self) -> LinearMap | None:  # type: ignore[override]
+        """The model as a matrix product, where it is one."""
+        return None if self.read is None else LinearMap(self.propagation, *self.read)
+
+    @cached_property
+    def fields(self) -> FieldModel:
+        """Any other model."""
+        x: Any = self.x
+        return FieldModel(self.cluster, self.frozen.model, x, self.matrices.given)
 
     @cached_property
     def logits(self) -> Any:
         """The untouched model's."""
-        linear = self.linear
-        answers: Any = torch.nn.functional.linear(self.x, linear.weight)
-        for _ in range(linear.hops):
+        x: Any = self.x
+        if self.read is None:
+            return self.fields.logits(x).stored()
+        hops, weight, bias = self.read
+        answers: Any = torch.nn.functional.linear(x, weight)
+        for _ in range(hops):
             answers = self.matrices.given @ answers
-        return (answers + linear.bias).stored()
+        return (answers + bias).stored()
 
     @cached_property
     def answers(self) -> Any:
@@ -182,12 +196,22 @@ class _ClusterContext(Context):
         x: Any = self.x
         return Scene(self.logits.numpy(), x.numpy(), self.matrices.smooth, seed=self.seed)
 
-    def logits_for(self, features: Tensor) -> Tensor:
-        return self.linear.logits(features)
+    def logits_for(self, features: Any) -> Any:
+        """The frozen model's logits with these features in place of its own."""
+        model: Any = self.fields if self.linear is None else self.linear
+        return model.logits(features)
 
     differentiable_logits_for = logits_for
 
-    def tensor(self, array: Any) -> Any:  # type: ignore[override]
+    def narrowed(self, rank: int, logits: Tensor | None = None) -> Narrowed:
+        """The model as a function of what it reads of the features."""
+        return self.fields.narrowed()
+
+    def passes_gradients(self) -> bool:
+        """As torch modules do."""
+        return True
+
+    def tensor(self, array: Any) -> Any:
         """The array as the model takes it."""
         return self.cluster.tensor(array)
 
@@ -199,13 +223,13 @@ def _context(
     check_finite(x, "features")
     context = _ClusterContext(frozen, x, torch.zeros(2, 0, dtype=torch.int64), seed=seed)
     context.cluster = cluster
-    width = LinearMap.read(frozen)
-    if width is not None and width[1].shape[1] != graph.x.shape[1]:
+    if context.read is not None and context.read[1].shape[1] != graph.x.shape[1]:
         raise ModelError(
-            f"the model takes {width[1].shape[1]} features", got=f"{graph.x.shape[1]} in the shards"
+            f"the model takes {context.read[1].shape[1]} features",
+            got=f"{graph.x.shape[1]} in the shards",
         )
     stage("normalising the graph")
-    context.matrices = make_matrices(cluster, graph.edges)
+    context.matrices = make_matrices(cluster, graph.edges, linear=context.read is not None)
     return context
 
 
@@ -227,14 +251,17 @@ def _write(
     decision, steered = found.decision, found.steered
     kept = found.guard.kept
     answers = steered.answer if kept and steered is not None else cluster.tensor(context.answers)
+    made = cluster.folder()
     arrays: dict[str, Any] = {"x": found.features if kept else context.x, "answers": answers}
     if decision is not None:
         arrays["posterior"] = cluster.tensor(decision.posterior)  # type: ignore[arg-type]
     bounds = graph.x.bounds
     spans = [(i, bounds[i], bounds[i + 1]) for i in range(len(bounds) - 1)]
     for name, values in arrays.items():
-        (out / name).mkdir()
-        cluster.each(partial(_write_shard, values, out / name, cluster.block), spans)
+        (made / name).mkdir()
+        cluster.each(partial(_write_shard, values, made / name, cluster.block), spans)
+    for name in arrays:
+        (made / name).replace(out / name)
 
 
 def _write_shard(values: Lazy, folder: Path, block_rows: int, span: tuple[int, int, int]) -> None:

@@ -16,7 +16,8 @@ from scipy import sparse
 from graphkeel.cluster.stored import Stored, StoredMatrix, compact, header_of, write_array
 from graphkeel.cluster.work import Cluster
 from graphkeel.core.errors import DataError
-from graphkeel.graph.propagate.adjacency import scale_of, scaled
+from graphkeel.graph.propagate.adjacency import scale_of
+from graphkeel.graph.propagate.adjacency import scaled as values_of
 from graphkeel.graph.propagate.rowwise import Nodes, fold, rowwise
 
 Ids = NDArray[np.int64]
@@ -29,15 +30,6 @@ _KINDS = {
     "val_mask": (1, "b", "bool of shape (nodes,)"),
 }
 _SHARD = re.compile(r"[0-9]+\.npy")
-
-
-@dataclass(frozen=True)
-class _Cutting:
-    """Attributes:
-    edges: read at once.
-    """
-
-    edges: int = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +166,8 @@ class Matrices:
 
     Attributes:
         smooth: Ŝ, edges taken both ways and once each.
-        given: S, as PyG's graph convolutions have it, its entries in the order of the edges.
+        given: what the model is asked with, its entries in the order of the edges: S, as PyG's
+            graph convolutions have it, or the edges themselves.
         forth: S, its columns sorted and repeated edges added up.
         back: its transpose, likewise.
         norm_bound: at least |S|₂.
@@ -187,15 +180,18 @@ class Matrices:
     norm_bound: float
 
 
-def make_matrices(cluster: Cluster, edges: list[tuple[str, int]]) -> Matrices:
+def make_matrices(
+    cluster: Cluster, edges: list[tuple[str, int]], *, linear: bool = True
+) -> Matrices:
     """Edges go to the parts of both their ends, then every part is cut, counted and scaled.
 
     Args:
         edges: files of edges, and how many each has.
+        linear: whether the model multiplies by S; else it is asked with the edges.
     """
     bounds = cluster.bounds
     buckets = cluster.folder()
-    step = _Cutting().edges
+    step = cluster.edges
     chunks = [
         (path, first, min(first + step, count))
         for path, count in edges
@@ -208,7 +204,7 @@ def make_matrices(cluster: Cluster, edges: list[tuple[str, int]]) -> Matrices:
         for name, folder in folders.items()
     }
     degrees = cluster.folder()
-    cluster.each(partial(_cut, cut, buckets, len(chunks), degrees), cluster.spans())
+    cluster.each(partial(_cut, cut, buckets, len(chunks), degrees, linear), cluster.spans())
     counted = {
         name: Stored(
             [str(degrees / f"{name}-{i:05d}.npy") for i in range(cluster.n_parts)],
@@ -216,7 +212,8 @@ def make_matrices(cluster: Cluster, edges: list[tuple[str, int]]) -> Matrices:
         )
         for name in ("smooth", "forth")
     }  # fmt: skip
-    cluster.each(partial(_scale, cut, counted), cluster.spans())
+    scaled = {name: one for name, one in cut.items() if linear or name != "given"}
+    cluster.each(partial(_scale, scaled, counted), cluster.spans())
     for folder in (buckets, degrees):
         cluster.owned(folder)  # nobody keeps it, so both folders go
     return Matrices(**cut, norm_bound=_schur_bound(cluster, cut["forth"], cut["back"]))
@@ -242,7 +239,12 @@ def _bucket(bounds: list[int], folder: Path, chunk: tuple[int, tuple[str, int, i
 
 
 def _cut(
-    matrices: dict[str, StoredMatrix], buckets: Path, n_chunks: int, degrees: Path, span: Any
+    matrices: dict[str, StoredMatrix],
+    buckets: Path,
+    n_chunks: int,
+    degrees: Path,
+    linear: bool,
+    span: Any,
 ) -> None:
     """The pattern of a part of every matrix, and the degrees of its nodes."""
     part, first, last = span
@@ -258,7 +260,7 @@ def _cut(
             np.concatenate([own, here[between]]),
             np.concatenate([own, there[between]]),
         )
-    patterns["given"] = patterns["forth"]
+    patterns["given"] = patterns["forth"] if linear else (into[1], into[0])
     for kind, (rows, columns) in patterns.items():
         sorting = (rows,) if kind == "given" else (columns, rows)
         order = np.lexsort(sorting)
@@ -290,7 +292,7 @@ def _scale(matrices: dict[str, StoredMatrix], degrees: dict[str, Stored], span: 
         rows, halo = matrix.part(part)
         own = scale_of(counted[first:last], "sym")
         there = scale_of(counted[halo], "sym")
-        rows.data = scaled(own, rows.indptr, rows.indices, there, "sym")
+        rows.data = values_of(own, rows.indptr, rows.indices, there, "sym")
         if kind != "given":
             rows.has_canonical_format = False
             rows.sum_duplicates()
@@ -302,7 +304,7 @@ def _schur_bound(cluster: Cluster, forth: StoredMatrix, back: StoredMatrix) -> f
     weights = rowwise(_loop_weights, Nodes(len(cluster)), forth)
     tops = []
     for matrix in (forth, back):
-        spread, _ = cluster.product(matrix, weights)
+        spread = cluster.product(matrix, weights)
         tops.append(fold(_largest_ratio, spread, weights, combine=max))
     return math.sqrt(tops[0] * tops[1])
 

@@ -109,6 +109,10 @@ class Lazy:
     def device(self) -> torch.device:
         return torch.device("cpu")
 
+    def new_ones(self, *shape: int) -> Tensor:
+        """A tensor that is here, as the rows are."""
+        return torch.ones(*shape)
+
     def __getitem__(self, key: Any) -> Any:
         """Chosen rows are a tensor that is here; else a function of every row."""
         if isinstance(key, Lazy):
@@ -131,13 +135,13 @@ class Lazy:
         """Of all values."""
         return self._folded(_sum) / (self._n_rows * self.shape[1:].numel())
 
-    def norm(self, *args: Any, **kwargs: Any) -> Any:
-        """Of all rows; or of each, computed once."""
-        if args or kwargs:
-            if self._lengths is None:
-                self._lengths = self._mapped(torch.norm, self, *args, **kwargs).stored()
-            return self._lengths
-        return self.double().square().sum().sqrt()
+    def norm(self, dim: int | None = None) -> Any:
+        """Of all rows; or of each (dim=1), computed once."""
+        if dim is None:
+            return self.double().square().sum().sqrt()
+        if self._lengths is None:
+            self._lengths = self._mapped(torch.norm, self, dim=dim).stored()
+        return self._lengths
 
     def all(self) -> Tensor:
         """Whether all values are true."""

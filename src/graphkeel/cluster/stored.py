@@ -226,13 +226,13 @@ class StoredMatrix:
         """Rows over all columns."""
         ids = Nodes(self.shape[0])[nodes] if isinstance(nodes, slice) else np.asarray(nodes)
         homes = np.searchsorted(self.bounds, ids, side="right") - 1
-        found = []
+        found = [sparse.csr_matrix((0, self.shape[1]), dtype=np.float32)]
         order = np.argsort(homes, kind="stable")
         for home in np.unique(homes):
             rows, halo = self.part(int(home))
             rows = rows[ids[homes == home] - self.bounds[home]]
             found.append(self._over_all(rows, halo))
-        joined = found[0] if len(found) == 1 else sparse.vstack(found, format="csr")
+        joined = found[-1] if len(found) == 2 else sparse.vstack(found, format="csr")
         return joined if (np.diff(order) == 1).all() else joined[np.argsort(order)]
 
     def __matmul__(self, values: Any) -> Any:

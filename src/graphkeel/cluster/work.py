@@ -12,6 +12,7 @@ import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from graphkeel.cluster.lazy import Lazy
 from graphkeel.cluster.stored import Stored, StoredMatrix, write_array
-from graphkeel.core.errors import ConfigError, DataError, KeelError
+from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.optional import import_optional
 from graphkeel.graph.propagate.local import STREAM, multiply, pagerank, row_blocks
 
@@ -38,6 +39,7 @@ class ClusterSettings:
     Attributes:
         rows: most rows of a part; fewer where it takes that many tasks to keep all threads busy.
         block: numbers of the features that are read at once.
+        edges: read at once.
         halo: share of a thread's memory for the values that a part reads from its neighbours; where
             they take more, columns are worked on one group after the other.
         walk: share for a graph and the columns that walk all over it in one task; where they take
@@ -47,6 +49,7 @@ class ClusterSettings:
 
     rows: int = 1 << 16
     block: int = 1 << 22
+    edges: int = 1 << 20
     halo: float = 0.1
     walk: float = 0.3
     waiting: float = 30.0
@@ -89,6 +92,7 @@ class Cluster:
         memory = min((one["memory_limit"] or 2**31) / one["nthreads"] for one in workers)
         self.halo_bytes = int(settings.halo * memory)
         self.walk_bytes = int(settings.walk * memory)
+        self.edges = settings.edges
         self.block = max(64, min(STREAM.part, settings.block // width))
         self.tasks = 0
 
@@ -104,9 +108,12 @@ class Cluster:
 
     def rowwise(self, function: Callable[..., Array], arrays: Sequence[Any]) -> Stored:
         """function(part, …) of all rows, in files."""
+        return self.written(partial(_rowwise, function, arrays, self.block))
+
+    def written(self, task: Callable[..., Any]) -> Stored:
+        """What task(folder, span) writes for every part, as one array."""
         folder = self.folder()
-        kinds = self.each(partial(_rowwise, function, arrays, folder, self.block), self.spans())
-        return self._made(folder, kinds)
+        return self._made(folder, self.each(partial(task, folder), self.spans()))
 
     def fold(
         self, function: Callable[..., Any], arrays: Sequence[Any], combine: Callable[..., Any]
@@ -119,24 +126,9 @@ class Cluster:
             found = block if found is None else combine(found, block)
         return found
 
-    def product(
-        self,
-        matrix: StoredMatrix,
-        values: Stored,
-        base: Stored | None = None,
-        scale: float = 1.0,
-        keep: float = 0.0,
-        also: tuple[Callable[..., Array], Sequence[Any]] | None = None,
-    ) -> tuple[Stored, Stored | None]:
-        """scale·matrix @ values + keep·base; and a function of that and of other arrays' rows."""
-        base = base if keep else None
-        folders = (self.folder(), self.folder() if also else None)
-        task = partial(_product, matrix, values, base, scale, keep, also, folders, self.halo_bytes)
-        kinds = self.each(task, self.spans())
-        found = self._made(folders[0], [kind for kind, _ in kinds])
-        if folders[1] is None:
-            return found, None
-        return found, self._made(folders[1], [kind for _, kind in kinds])
+    def product(self, matrix: StoredMatrix, values: Stored) -> Stored:
+        """matrix @ values."""
+        return self.written(partial(_product, matrix, values, self.halo_bytes))
 
     def walk(
         self,
@@ -150,40 +142,41 @@ class Cluster:
         left = self.walk_bytes - 2 * matrix.nbytes
         width = min(-(-values.shape[1] // self.threads), left // (_COPIES * 4 * len(values)))
         if width < 1:
-            if len(series) > steps:
-                return self.hops(matrix, values, steps, teleport)
-            return self.chebyshev(matrix, values, series)
+            return self._walk_by_parts(matrix, values, steps, teleport, series)
         firsts = range(0, values.shape[1], width)
         columns = [slice(first, min(first + width, values.shape[1])) for first in firsts]
-        folder, found = self.folder(), self.folder()
+        folder = self.folder()
         walked = partial(_walked, matrix, values, steps, teleport, self.bounds, folder)
         self.each(walked, list(enumerate(columns)))
-        kinds = self.each(partial(_side_by_side, folder, len(columns), found), self.spans())
+        found = self.written(partial(_side_by_side, folder, len(columns)))
         self.owned(folder)  # nobody keeps it, so it goes
-        return self._made(found, kinds)
-
-    def hops(self, matrix: StoredMatrix, values: Stored, hops: int, teleport: float) -> Stored:
-        """Z ← (1−a)·ŜZ + a·values, from Z = values."""
-        found = values
-        for _ in range(hops):
-            found, _ = self.product(matrix, found, values, 1.0 - teleport, teleport)
         return found
 
-    def chebyshev(self, matrix: StoredMatrix, values: Stored, series: tuple[float, ...]) -> Stored:
-        """Σ_k c_k T_k(Ŝ) values."""
-        first = partial(_two_terms, np.float32(series[0]), np.float32(series[1]))
-        before = values
-        now, found = self.product(matrix, values, also=(first, [values]))
+    def _walk_by_parts(
+        self,
+        matrix: StoredMatrix,
+        values: Stored,
+        steps: int,
+        teleport: float,
+        series: tuple[float, ...],
+    ) -> Stored:
+        """Step by step, or term by term where the Chebyshev series is shorter."""
+        start: Any = self.tensor(values)
+        if len(series) > steps:
+            found = start
+            for _ in range(steps):
+                found = (1.0 - teleport) * (matrix @ found) + teleport * start
+            return found.numpy()  # type: ignore[no-any-return]
+        before, now = start, matrix @ start
+        found = series[0] * before + series[1] * now
         for term in series[2:]:
-            added = partial(_one_term, np.float32(term))
-            following, found = self.product(matrix, now, before, 2.0, -1.0, (added, [found]))
-            before, now = now, following
-        assert found is not None
-        return found
+            before, now = now, (2.0 * (matrix @ now) - before).stored()
+            found = (found + term * now).stored()
+        return found.numpy()  # type: ignore[no-any-return]
 
     def times(self, matrix: StoredMatrix, values: Lazy) -> Lazy:
         """matrix @ values, for tensors."""
-        return self.tensor(self.product(matrix, values.numpy())[0])
+        return self.tensor(self.product(matrix, values.numpy()))
 
     # ---- tensors
 
@@ -206,18 +199,13 @@ class Cluster:
 
     def each(self, task: Callable[..., Any], spans: Sequence[Any]) -> list[Any]:
         """task(span) for every span, by whichever worker is free; in the order of the spans."""
-        distributed = import_optional("dask.distributed", extra="dask")
-        shared = self.client.submit(_itself, task, key=f"keel-task-{uuid.uuid4().hex}", pure=False)
-        futures = self.client.map(_run, [shared] * len(spans), spans, pure=False)
-        self.tasks += len(spans)
-        try:
+        with _said_why():
+            shared = self.client.submit(
+                _itself, task, key=f"keel-task-{uuid.uuid4().hex}", pure=False
+            )
+            futures = self.client.map(_run, [shared] * len(spans), spans, pure=False)
+            self.tasks += len(spans)
             return list(self.client.gather(futures))
-        except distributed.KilledWorker as error:
-            raise ConfigError(
-                "one task has ended several workers",
-                got=str(error)[:200],
-                fix="Give the workers more memory, or fewer threads each.",
-            ) from error
 
     def folder(self) -> Path:
         """A new folder in the scratch folder."""
@@ -254,6 +242,34 @@ def _nowhere() -> None:
 
 
 @contextmanager
+def _said_why() -> Iterator[None]:
+    """What a cluster can fail of, as an error that says what to do."""
+    distributed = import_optional("dask.distributed", extra="dask")
+    try:
+        yield
+    except distributed.KilledWorker as error:
+        raise ConfigError(
+            "one task has ended several workers",
+            got=str(error)[:200],
+            fix="Give the workers more memory, or fewer threads each.",
+        ) from error
+    except (CancelledError, distributed.comm.CommClosedError, TimeoutError) as error:
+        raise ConfigError(
+            "the Dask cluster has gone",
+            got=f"{type(error).__name__}: {error}"[:200],
+            fix="Start it again, and fit again: nothing was written.",
+        ) from error
+    except Exception as error:  # of a worker, as the text of an exception of its own
+        if "No module named" not in str(error):
+            raise
+        raise ConfigError(
+            "a worker lacks a module that it needs",
+            got=str(error)[:200],
+            fix="Install this graphkeel, and the file with the model, where every worker runs.",
+        ) from error
+
+
+@contextmanager
 def connected(
     scheduler: str | None, workers: int | None = None, settings: ClusterSettings = ClusterSettings()
 ) -> Iterator[Any]:
@@ -266,11 +282,7 @@ def connected(
         return
     try:
         client = distributed.Client(scheduler, timeout=settings.waiting, set_as_default=False)
-        with client:
-            client.wait_for_workers(1, timeout=settings.waiting)
-            yield client
-    except KeelError:
-        raise
+        client.wait_for_workers(1, timeout=settings.waiting)
     except (OSError, ValueError, TimeoutError) as error:
         raise ConfigError(
             "no Dask scheduler with a worker answers",
@@ -278,6 +290,8 @@ def connected(
             fix="Start one with `dask scheduler` and `dask worker ADDRESS`, or leave it out: then"
             " workers of this machine do the work.",
         ) from error
+    with client:
+        yield client
 
 
 def local_cluster(workers: int, **options: Any) -> Any:
@@ -312,8 +326,8 @@ def _run(task: Callable[[Any], Any], span: Any) -> Any:
 def _rowwise(
     function: Callable[..., Array],
     arrays: Sequence[Any],
-    folder: Path,
     block_rows: int,
+    folder: Path,
     span: Sequence[int],
 ) -> tuple[tuple[int, ...], str]:
     part, first, last = span
@@ -324,10 +338,11 @@ def _rowwise(
             found = np.empty((last - first, *block.shape[1:]), block.dtype)
         found[rows.start - first : rows.stop - first] = block
     assert found is not None
-    return _written(folder, part, found)
+    return written(folder, part, found)
 
 
-def _written(folder: Path, part: int, values: Array) -> tuple[tuple[int, ...], str]:
+def written(folder: Path, part: int, values: Array) -> tuple[tuple[int, ...], str]:
+    """A part's file; the shape of its rows, and their type."""
     write_array(folder / f"{part:05d}.npy", values)
     return values.shape[1:], values.dtype.str
 
@@ -375,37 +390,22 @@ def _side_by_side(
     folder: Path, n_groups: int, out: Path, span: Sequence[int]
 ) -> tuple[tuple[int, ...], str]:
     groups = [np.load(folder / f"{span[0]}-{number}.npy") for number in range(n_groups)]
-    return _written(out, span[0], np.concatenate(groups, axis=1))
+    return written(out, span[0], np.concatenate(groups, axis=1))
 
 
 def _product(
-    matrix: StoredMatrix,
-    values: Stored,
-    base: Stored | None,
-    scale: float,
-    keep: float,
-    also: tuple[Callable[..., Array], Sequence[Any]] | None,
-    folders: tuple[Path, Path | None],
-    halo_bytes: int,
-    span: Sequence[int],
-) -> tuple[Any, Any]:
+    matrix: StoredMatrix, values: Stored, halo_bytes: int, folder: Path, span: Sequence[int]
+) -> tuple[tuple[int, ...], str]:
+    """Some columns after the others, so that the halo's values take no more than so many bytes."""
     part, first, last = span
     rows, halo = matrix.part(part)
     width = values.shape[1]
     found = np.empty((last - first, width), np.float32)
-    if base is not None:
-        found[:] = base[first:last]
     group = max(1, min(width, halo_bytes // (4 * max(1, len(halo)))))
     for low in range(0, width, group):
         columns = slice(low, min(low + group, width))
-        near = _halo_values(values, halo, columns)
-        out = np.ascontiguousarray(found[:, columns]) if base is not None else None
-        found[:, columns] = multiply(rows, near, out, scale=scale, keep=keep)
-    more = None
-    if also is not None and folders[1] is not None:
-        function, arrays = also
-        more = _written(folders[1], part, function(found, *(a[first:last] for a in arrays)))
-    return _written(folders[0], part, found), more
+        found[:, columns] = multiply(rows, _halo_values(values, halo, columns))
+    return written(folder, part, found)
 
 
 def _halo_values(values: Stored, halo: Array, columns: slice) -> NDArray[np.float32]:
@@ -418,22 +418,13 @@ def _halo_values(values: Stored, halo: Array, columns: slice) -> NDArray[np.floa
     return found
 
 
-def _two_terms(a: np.float32, b: np.float32, now: Array, values: Array) -> Array:
-    found: Array = a * values.astype(np.float32, copy=False)
-    found += now * b
-    return found
-
-
-def _one_term(term: np.float32, now: Array, found: Array) -> Array:
-    found += now * term
-    return found
-
-
 def check_shared(cluster: Cluster) -> None:
     """Refuse a scratch folder that workers do not see."""
     path = cluster.scratch / "seen"
     path.write_text("here")
-    if not all(cluster.client.run(_sees, str(path)).values()):
+    with _said_why():
+        seen = cluster.client.run(_sees, str(path))
+    if not all(seen.values()):
         raise DataError(
             "a worker does not see the output folder",
             got=str(cluster.scratch),

@@ -152,15 +152,6 @@ class Known:
         n_judging = int(self.judging.sum())
         return trained * (len(self.nodes) - n_judging) + n_judging * self.cross_fitted
 
-    def equals(self, other: Known) -> bool:
-        """Whether these are the same labels, in the same order.
-
-        Args:
-            other: labels of the same graph.
-        """
-        same = np.array_equal(self.nodes, other.nodes)
-        return same and np.array_equal(self.classes, other.classes)
-
     def chosen(self, kept: NDArray[np.bool_]) -> Known:
         """Some of the labels.
 

@@ -16,16 +16,11 @@ from graphkeel.certificate.sources import (
     Source,
     anchored_controller,
     chain,
-    collapsed,
-    collapsed_loop,
     mlp,
 )
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
-from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.states import Domain
-from graphkeel.verify.problem import Network, Problem
 
 BatchLayers = list[tuple[Tensor, Tensor]]  # weights (classes, out, in), biases (classes, out)
 
@@ -126,30 +121,6 @@ def axis_factors(gain: Tensor, gains: Tensor) -> Tensor:
     """κⱼ = Σᵢ rᵢMᵢⱼ/rⱼ, (classes, n): in the norm V = Σ rᵢ|·|ᵢ, F is Lipschitz with the constant
     maxⱼ κⱼ."""
     return torch.einsum("kn,knm->km", gains, gain) / gains
-
-
-def collapse(
-    head: Layers,
-    control: NeuralWeights,
-    function: LyapunovWeights,
-    domain: Domain,
-    config: ResolvedConfig,
-    name: str,
-) -> Problem:
-    """The question put to the verifier about one class's shipped weights."""
-    inner_radius = config.epsilon / float(np.sqrt(len(domain.lower))) * (1 - 1e-12)  # in the ε-ball
-    return Problem(
-        closed_loop=Network.of(*collapsed_loop(controller_source(control), plain_source(head))),
-        lyapunov=Network.of(*collapsed(lyapunov_source(function))),
-        lower=domain.lower,
-        upper=domain.upper,
-        equilibrium=domain.equilibrium,
-        hole_radius=inner_radius,
-        hole_norm="inf",
-        rho=config.rho,
-        positivity=config.positivity,
-        name=name,
-    )
 
 
 # ---- shipped weights as the certificate's own chains of factors

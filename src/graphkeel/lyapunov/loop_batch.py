@@ -9,17 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphkeel.certificate.sources import collapsed, collapsed_loop
 from graphkeel.control.base import Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov.closed_loop import collapse
+from graphkeel.lyapunov.closed_loop import controller_source, lyapunov_source, plain_source
 from graphkeel.lyapunov.config import FitSettings, ResolvedConfig
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
 from graphkeel.lyapunov.loss import lyapunov_loss, total
 from graphkeel.lyapunov.message_passing import Passing
-from graphkeel.lyapunov.states import NodeStates, StateSet, shared_domains
+from graphkeel.lyapunov.states import NodeStates, StateSet, shared_box
 from graphkeel.lyapunov.targets import Targets, choose_targets
-from graphkeel.verify.problem import Problem
+from graphkeel.verify.problem import Network, Problem
 
 
 class LoopBatch:
@@ -41,8 +42,9 @@ class LoopBatch:
         self.goals = goals or choose_targets(plant, self.classes, config)
         targets = self.goals.equilibria
         logits = logits.detach().double().cpu()
-        self.domains = shared_domains(logits.numpy(), targets.numpy())
-        unit = torch.from_numpy(np.stack([domain.half_width for domain in self.domains]))
+        low, high = map(torch.from_numpy, shared_box(logits.numpy(), targets.numpy()))
+        self.low, self.high = low.repeat(len(targets), 1), high.repeat(len(targets), 1)
+        unit = (self.high - self.low) / 2
         self.controller = ControllerBatch(
             plant,
             targets,
@@ -53,8 +55,6 @@ class LoopBatch:
             anchors=self.goals.anchors,
         )
         self.function = make_lyapunov(config, targets, unit, self.generator)
-        self.low = torch.from_numpy(np.stack([domain.lower for domain in self.domains]))
-        self.high = torch.from_numpy(np.stack([domain.upper for domain in self.domains]))
         aim = min(config.contraction, settings.aim * config.rho)
         # the decrease factor of each class that training aims at, below ρ
         self.aims = torch.full((len(self.classes),), aim, dtype=torch.float64)
@@ -113,9 +113,22 @@ class LoopBatch:
         return self.controller.shipped(k), self.function.shipped(k)
 
     def problem(self, k: int) -> Problem:
+        """The question put to the verifier about one class's shipped weights, collapsed."""
         control, function = self.shipped(k)
-        name = f"class {self.classes[k]}, {self.config.form}"
-        return collapse(self.plant.layers, control, function, self.domains[k], self.config, name)
+        config, n = self.config, self.low.shape[1]
+        loop = collapsed_loop(controller_source(control), plain_source(self.plant.layers))
+        return Problem(
+            closed_loop=Network.of(*loop),
+            lyapunov=Network.of(*collapsed(lyapunov_source(function))),
+            lower=self.low[k].numpy(),
+            upper=self.high[k].numpy(),
+            equilibrium=control.equilibrium.numpy(),
+            hole_radius=config.epsilon / float(np.sqrt(n)) * (1 - 1e-12),  # in the ε-ball
+            hole_norm="inf",
+            rho=config.rho,
+            positivity=config.positivity,
+            name=f"class {self.classes[k]}, {config.form}",
+        )
 
     def learn(self, k: int, condition: str, counterexample: np.ndarray) -> bool:
         """Add a counterexample to the states if the shipped model confirms it."""
@@ -142,21 +155,11 @@ class LoopBatch:
         return bool(((following < low + slack) | (following > high - slack)).any())
 
     @torch.no_grad()
-    def make_constant(self, k: int) -> None:
-        """f ≡ h for one class: B = 0."""
-        self.controller.raw_outer[k] = 0.0
-
-    @torch.no_grad()
-    def scale(self, factor: float) -> Tensor:
-        """Multiply every B; what `unscale` takes to undo it."""
+    def set_outer(self, raw: Tensor, k: int | slice = slice(None)) -> Tensor:
+        """Put other numbers in the place of B of one class, or of all; those that were there."""
         before = self.controller.raw_outer.clone()
-        self.controller.raw_outer.mul_(factor)
+        self.controller.raw_outer[k] = raw
         return before
-
-    @torch.no_grad()
-    def unscale(self, before: Tensor) -> None:
-        """Undo `scale`, to the bit."""
-        self.controller.raw_outer.copy_(before)
 
     def tighten(self, k: int) -> None:
         """Aim lower: a loop that contracts faster is one whose proof takes fewer boxes."""

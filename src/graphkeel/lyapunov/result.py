@@ -14,7 +14,6 @@ from graphkeel.certificate.equilibrium import graph_sentences
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.states import Domain
 from graphkeel.models.aggregation import Aggregation
 from graphkeel.models.head import Head
 from graphkeel.verify.problem import Problem
@@ -44,7 +43,6 @@ class ClassOutcome:
     label: int
     control: NeuralWeights
     function: LyapunovWeights
-    domain: Domain
     problem: Problem
     report: VerifyReport
     seconds: float  # of asking the verifier about this class, over all rounds

@@ -3,8 +3,6 @@ well inside, and the states of training: logits, samples of the domain, and coun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,24 +12,11 @@ from graphkeel.lyapunov.config import FitSettings
 from graphkeel.verify.problem import Array
 
 
-@dataclass(frozen=True, eq=False)
-class Domain:
-    """D = [lower, upper] around the equilibrium Y."""
-
-    equilibrium: Array
-    lower: Array
-    upper: Array
-
-    @property
-    def half_width(self) -> Array:
-        return (self.upper - self.lower) / 2
-
-
-def shared_domains(
+def shared_box(
     logits: Array, equilibria: Array, enlarge: float = 0.1, margin: float = 0.25, grid: int = 64
-) -> list[Domain]:
-    """One box for every class, so that a state of D is a state of each class's loop, from the
-    logits of all nodes, shape (nodes, n), and Y of each class, shape (classes, n).
+) -> tuple[Array, Array]:
+    """D = [low, high] for all classes, so that a state of D is a state of each class's loop, from
+    the logits of all nodes, shape (nodes, n), and Y of each class, shape (classes, n).
 
     The logits' own box is enlarged by a share of its width on each side, and further where Y is
     nearer to a face than `margin` of it: at a corner Y would have no neighbourhood. Faces lie on
@@ -52,8 +37,7 @@ def shared_domains(
     low, high = low - more, high + more
     room = margin * (high - low)
     low, high = np.minimum(low, first - room), np.maximum(high, last + room)
-    low, high = np.floor(low * grid) / grid, np.ceil(high * grid) / grid
-    return [Domain(equilibrium, low, high) for equilibrium in equilibria]
+    return np.floor(low * grid) / grid, np.ceil(high * grid) / grid
 
 
 class NodeStates:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from graphkeel.control.base import Plant
@@ -224,7 +225,7 @@ class _Verification:
         for k in range(len(self.batch.classes)):
             if self._closed(k):
                 continue
-            self.batch.make_constant(k)
+            self.batch.set_outer(torch.zeros(()), k)  # f ≡ h
             self.deadline = time.monotonic() + self.batch.config.verify_seconds
             self._ask_anew(k)
             self.constant.add(k)
@@ -238,13 +239,13 @@ class _Verification:
         if before <= aim:
             return
         kept = (dict(self.problems), dict(self.reports))
-        weights = self.batch.scale(aim / before)
+        weights = self.batch.set_outer(self.batch.controller.raw_outer * (aim / before))
         self.deadline = time.monotonic() + len(everyone) * self.batch.config.verify_seconds
         for k in everyone:
             self._ask_anew(k)
         lost = [k for k in everyone if _proves_less(self.reports[k], kept[1][k])]
         if lost:
-            self.batch.unscale(weights)
+            self.batch.set_outer(weights)
             self.problems, self.reports = kept
             return
         self.scaled = aim / before
@@ -278,7 +279,6 @@ class _Verification:
             ClassOutcome(
                 label,
                 *batch.shipped(k),
-                batch.domains[k],
                 self.problems[k],
                 self.reports[k],
                 self.seconds[k],

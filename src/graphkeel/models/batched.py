@@ -19,24 +19,31 @@ from graphkeel.graph.propagate.adjacency import normalise_as_given
 from graphkeel.models.frozen import evaluating
 from graphkeel.models.outputs import first_of
 
+Ids = NDArray[np.int64]
 Inference = Callable[[nn.Module, Tensor, Tensor], Tensor]
 # What PyG's layers that divide by degrees have: those of a field's last nodes are not known.
 _DEGREES = ("_cached_edge_index", "_cached_x", "_cached_h")
 
 
 @dataclass(frozen=True)
-class _Field:
+class Field:
     """Some nodes and all that their answers depend on.
 
     Attributes:
-        nodes: int64, shape (n,); those that are asked about come first.
-        edges: among them, int64, shape (2, e).
+        nodes: int64, shape (n,); those that are asked about come first, the farthest last.
+        rows: of the edges into all but the farthest, over these nodes.
         n_asked: how many are asked about.
     """
 
     nodes: Tensor
-    edges: Tensor
+    rows: sparse.csr_matrix
     n_asked: int
+
+    @property
+    def edges(self) -> Tensor:
+        """Among the nodes, int64, shape (2, e)."""
+        target = np.repeat(np.arange(self.rows.shape[0]), np.diff(self.rows.indptr))
+        return torch.from_numpy(np.stack([self.rows.indices, target]).astype(np.int64))
 
 
 class Batches:
@@ -77,7 +84,7 @@ class Batches:
                 self._check_hops(model, x, matrix)
             return torch.cat([_answer(model, x, f) for f in self.fields(everyone, x, edge_index)])
 
-    def fields(self, asked: Tensor, x: Tensor, edge_index: Tensor) -> Iterator[_Field]:
+    def fields(self, asked: Tensor, x: Tensor, edge_index: Tensor) -> Iterator[Field]:
         """The batches of some nodes.
 
         Args:
@@ -87,16 +94,20 @@ class Batches:
         """
         matrix = self._matrix(edge_index, len(x))
         for nodes in asked.split(self.size):
-            yield _field(matrix, nodes.numpy(force=True), self.hops)
+            yield from fields_of(matrix, nodes.numpy(force=True), self.hops)
 
     def _check_hops(self, model: nn.Module, x: Tensor, matrix: sparse.csr_matrix) -> None:
         """Once a graph: what lies farther away must not change an answer."""
         nodes = np.linspace(0, len(x) - 1, min(len(x), self.checked)).astype(np.int64)
         near, far = (
-            torch.cat([_answer(model, x, _field(matrix, one, hops)) for one in nodes[:, None]])
+            torch.cat([
+                _answer(model, x, field)
+                for one in nodes[:, None]
+                for field in fields_of(matrix, one, hops)
+            ])
             for hops in (self.hops, self.hops + 1)
-        )
-        if not torch.allclose(near, far, rtol=1e-4, atol=1e-5 * float(far.abs().max())):
+        )  # fmt: skip
+        if not alike(near, far):
             self._known = None
             raise ConfigError(
                 "the model reads nodes that its batches do not hold",
@@ -113,22 +124,51 @@ class Batches:
         return known[2]
 
 
-def _field(matrix: sparse.csr_matrix, asked: NDArray[np.int64], hops: int) -> _Field:
-    nodes = asked
+def alike(found: Tensor, expected: Tensor) -> bool:
+    """Whether answers are the same but for rounding."""
+    return torch.allclose(found, expected, rtol=1e-4, atol=1e-5 * float(expected.abs().max()))
+
+
+def fields_of(
+    matrix: Any, asked: Ids, hops: int, fits: Callable[[int, int], bool] | None = None
+) -> Iterator[Field]:
+    """The receptive field of some nodes; those of its halves where it is too large.
+
+    Args:
+        matrix: row v holds the edges into v; all that is asked of it is rows.
+        asked: int64, shape (k,).
+        fits: whether so many nodes and so many edges do; one node's field always has to.
+    """
+    field = _field(matrix, asked, hops, fits if len(asked) > 1 else None)
+    if field is not None:
+        yield field
+        return
+    for half in np.array_split(asked, 2):
+        yield from fields_of(matrix, half, hops, fits)
+
+
+def _field(
+    matrix: Any, asked: Ids, hops: int, fits: Callable[[int, int], bool] | None
+) -> Field | None:
+    nodes = farthest = asked
+    found = [sparse.csr_matrix((0, matrix.shape[1]), dtype=np.float32)]
+    n_edges = 0
     for _ in range(hops):
-        reached = np.setdiff1d(matrix[nodes].indices, nodes)
-        nodes = np.concatenate([nodes, reached.astype(np.int64)])
-    place = np.full(matrix.shape[0], -1)
-    place[nodes] = np.arange(len(nodes))
-    rows = matrix[nodes]
-    target = np.repeat(np.arange(len(nodes)), np.diff(rows.indptr))
-    source = place[rows.indices]
-    inside = source >= 0
-    edges = np.stack([source[inside], target[inside]])
-    return _Field(torch.from_numpy(nodes), torch.from_numpy(edges), len(asked))
+        found.append(matrix[farthest])
+        n_edges += found[-1].nnz
+        farthest = np.setdiff1d(found[-1].indices, nodes).astype(np.int64)
+        nodes = np.concatenate([nodes, farthest])
+        if fits is not None and not fits(len(nodes), n_edges):
+            return None
+    rows = sparse.vstack(found, format="csr")
+    order = np.argsort(nodes)
+    places = order[np.searchsorted(nodes, rows.indices, sorter=order)]
+    shape = (rows.shape[0], len(nodes))
+    rows = sparse.csr_matrix((rows.data, places, rows.indptr), shape=shape)
+    return Field(torch.from_numpy(nodes), rows, len(asked))
 
 
-def _answer(model: nn.Module, x: Tensor, field: _Field) -> Tensor:
+def _answer(model: nn.Module, x: Tensor, field: Field) -> Tensor:
     scores: Tensor = first_of(model(x[field.nodes], field.edges.to(x.device)))
     return scores[: field.n_asked]
 

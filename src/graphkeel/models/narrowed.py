@@ -20,6 +20,20 @@ from graphkeel.models.calling import Style
 from graphkeel.models.frozen import FrozenModel
 
 Forward = Callable[[Tensor], Tensor]
+Ask = Callable[[Tensor], tuple[Tensor, Forward]]
+
+
+def asked(forward: Forward) -> Ask:
+    """The answers of a function that torch differentiates, and what carries their gradients back
+    to the values it was asked with."""
+
+    def ask(values: Tensor) -> tuple[Tensor, Forward]:
+        leaf = values.detach().requires_grad_(True)
+        with torch.enable_grad():
+            found = forward(leaf)
+        return found.detach(), lambda gradient: torch.autograd.grad(found, leaf, gradient)[0]
+
+    return ask
 
 
 @dataclass(frozen=True)
@@ -27,13 +41,14 @@ class Narrowed:
     """A model as a function of moves in a few directions.
 
     Attributes:
-        forward: logits, with gradients, of the start plus coefficients, shape (N, r) to (N, C).
+        ask: logits of the start plus coefficients, shape (N, r) to (N, C), and what carries a
+            gradient of theirs back.
         start: its input for the features as they are, shape (N, r).
         directions: orthonormal, shape (d, r).
         passes: of the whole model that it took to find them.
     """
 
-    forward: Forward
+    ask: Ask
     start: Tensor
     directions: Tensor
     passes: int
@@ -62,7 +77,8 @@ def narrowed(
     if directions is None:
         return None
     start = x.new_zeros(len(x), directions.shape[1])
-    return Narrowed(lambda moves: forward(x + moves @ directions.T), start, directions, passes=2)
+    ask = asked(lambda moves: forward(x + moves @ directions.T))
+    return Narrowed(ask, start, directions, passes=2)
 
 
 def _by_weights(
@@ -77,10 +93,10 @@ def _by_weights(
     Where features meet nothing but sums over neighbours before these weights, answers to x Q are
     those to x; whether they are is seen on the same features at other nodes, or by what is known
     already of a model that has passed that once."""
-    weights = [weight.detach() for _, weight in _first_weights(frozen.module, x.shape[1])]
-    if frozen.module is not frozen.model or not 0 < sum(map(len, weights)) < x.shape[1]:
+    basis = basis_of(frozen, x.shape[1])
+    if basis is None:
         return None
-    basis = torch.linalg.qr(torch.cat(weights).T).Q.to(x)
+    basis = basis.to(x)
     other = x.flip(0) if logits is None else x
     expected = frozen.logits(other, edge_index, **kwargs) if logits is None else logits
     values = other @ basis
@@ -97,48 +113,75 @@ def _by_weights(
             continue
         if torch.allclose(found, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())):
             forward = partial(model.logits_of_copy, copied, edge_index=edges, **kwargs)
-            return Narrowed(forward, x @ basis, basis, passes=int(logits is None))
+            return Narrowed(asked(forward), x @ basis, basis, passes=int(logits is None))
     return None
+
+
+def basis_of(frozen: FrozenModel, width: int) -> Tensor | None:
+    """Orthonormal directions of all features that the first weights read, shape (d, r); None where
+    these read all of them, or there are none."""
+    weights = [weight.detach() for _, weight in _first_weights(frozen.module, width)]
+    if frozen.module is not frozen.model or not 0 < sum(map(len, weights)) < width:
+        return None
+    return torch.linalg.qr(torch.cat(weights).T).Q
 
 
 def _by_products(
     frozen: FrozenModel, basis: Tensor, edge_index: Tensor, kwargs: Mapping[str, Any]
 ) -> tuple[nn.Module, Tensor]:
     """A copy whose layers multiply by the graph's matrix instead of sending a message an edge: a
-    pass takes a third of the time, and no memory for messages.
-
-    Layers that take means become ones that take sums, with a matrix whose rows have sum one."""
-    if kwargs or frozen.calling.signature.style is not Style.TENSORS:
+    pass takes a third of the time, and no memory for messages."""
+    if kwargs:
         raise ModelError("only (x, edge_index) can become (x, matrix)")
     copied, _ = _by_messages(frozen, basis, edge_index, kwargs)
-    layers = [layer for layer in copied.modules() if isinstance(layer, MessagePassing)]
-    kinds = {layer.aggr for layer in layers}
-    if len(kinds) != 1 or not all(layer.fuse for layer in layers):
-        raise ModelError("the layers send messages that are no products")
     n_nodes = len(frozen.calling.graph.x)  # type: ignore[union-attr]
     matrix = normalise_as_given(edge_index.numpy(), n_nodes, "row", loops="as given")
-    if kinds == {"mean"}:
-        for layer in layers:
-            layer.aggr = "sum"
-    else:
+    if not multiplied(copied, frozen):
         matrix.data[:] = 1.0
     return copied, as_tensor(matrix)
+
+
+def multiplied(copied: nn.Module, frozen: FrozenModel) -> bool:
+    """Make a copy's layers multiply by a matrix. Layers that take means become ones that take sums:
+    whether they did, and the rows of the matrix have to have sum one."""
+    layers = [layer for layer in copied.modules() if isinstance(layer, MessagePassing)]
+    kinds = {layer.aggr for layer in layers}
+    takes_edges = frozen.calling.signature.style is Style.TENSORS
+    if not takes_edges or len(kinds) != 1 or not all(layer.fuse for layer in layers):
+        raise ModelError("the layers send messages that are no products")
+    if kinds != {"mean"}:
+        return False
+    for layer in layers:
+        layer.aggr = "sum"
+    return True
 
 
 def _by_messages(
     frozen: FrozenModel, basis: Tensor, edge_index: Tensor, _kwargs: Mapping[str, Any]
 ) -> tuple[nn.Module, Tensor]:
-    """A copy with W Q in the place of every first weight W; it meets one graph only, so layers
-    that can keep its normalisation do."""
-    copied = copy.deepcopy(frozen.module).eval().requires_grad_(False)
+    """A copy on the directions; it meets one graph only, so layers that can keep its normalisation
+    do."""
+    return copy_along(frozen.module, basis, cached=True), edge_index
+
+
+def copy_along(model: nn.Module, basis: Tensor | None, *, cached: bool) -> nn.Module:
+    """A copy with W Q in the place of every first weight W.
+
+    Args:
+        basis: Q, shape (d, r); None: the weights stay.
+        cached: whether layers keep the normalisation of the first graph they meet.
+    """
+    copied = copy.deepcopy(model).eval().requires_grad_(False)
     for layer in copied.modules():
         if hasattr(layer, "_cached_edge_index"):
-            layer.cached = True  # type: ignore[assignment]
+            layer.cached = cached  # type: ignore[assignment]
+    if basis is None:
+        return copied
     for name, weight in _first_weights(copied, len(basis)):
         owner, _, own = name.rpartition(".")
         narrow = nn.Parameter(weight.detach() @ basis.to(weight), requires_grad=False)
         setattr(copied.get_submodule(owner), own, narrow)
-    return copied, edge_index
+    return copied
 
 
 def _first_weights(model: nn.Module, width: int) -> list[tuple[str, nn.Parameter]]:

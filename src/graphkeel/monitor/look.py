@@ -31,9 +31,10 @@ from graphkeel.monitor.drift import (
     share_drift,
 )
 from graphkeel.monitor.profile import (
+    NEAR,
     Profile,
     believed,
-    far_from_labels,
+    hops_to_labels,
     row_digests,
     same_class,
     sureness,
@@ -53,6 +54,8 @@ class DriftReport:
         nodes, new, changed: all nodes, those that came since the fit, and those whose features
             changed.
         far: of the new ones, how many have no label within the hops that are looked at.
+        apart: new or changed nodes that are far from every label and unlike all nodes with one;
+            their answers count as guesses.
         shares, shares_fitted: percent of all nodes answered with each class.
         homophily, homophily_fitted: percent of edges between nodes answered alike.
         expected, low, high: percent of the unlabelled nodes that are right after an update, by the
@@ -70,6 +73,7 @@ class DriftReport:
     new: int
     changed: int
     far: int
+    apart: int
     shares: tuple[float, ...]
     shares_fitted: tuple[float, ...]
     homophily: float
@@ -121,17 +125,21 @@ def monitor(
     now = _Now.of(rec, graph, profile, another, model_kwargs)
     tests = _tests(profile, now, settings)
     free = unlabelled(now.rec, len(now.answers)) if not another else now.arrived
-    far = far_from_labels(now.rec)[0 if another else len(profile.rows) :]
+    hops = hops_to_labels(now.rec)
+    far = hops[0 if another else len(profile.rows) :] > NEAR
     suggested = now.rec.suggest(settings.suggested)
-    expected = believed(now.probabilities, now.answers, free)
+    apart = unlike_all_labelled(now, hops, settings)
+    chances = now.probabilities.clone()
+    chances[apart] = 1.0 / chances.shape[1]
+    expected = believed(chances, now.answers, free)
     training = _training_set(rec, now.rec, settings)
     # where the guard keeps an update back, labels are what lets it judge
-    decided = believed(now.probabilities, now.probabilities.argmax(dim=1), free)
+    decided = believed(chances, now.probabilities.argmax(dim=1), free)
     after = {
-        NOTHING: believed(now.probabilities, now.untouched, free),
+        NOTHING: believed(chances, now.untouched, free),
         UPDATE: expected,
-        LABEL: min(100.0, decided + gain_of_labels(now.rec, suggested, settings)),
-        RETRAIN: min(100.0, decided + gain_of_labels(now.rec, training, settings)),
+        LABEL: min(100.0, decided + gain_of_labels(now.rec, suggested, apart, settings)),
+        RETRAIN: min(100.0, decided + gain_of_labels(now.rec, training, apart, settings)),
     }
     action, reason = advise(after, settings.prices)
     low, high = wilson(expected / 100.0, settings.worth, settings.confidence)
@@ -142,6 +150,7 @@ def monitor(
         new=len(now.answers) if another else len(now.answers) - len(profile.rows),
         changed=0 if another else int(now.arrived[: len(profile.rows)].sum()),
         far=int(far.sum()),
+        apart=int(apart.sum()),
         shares=_percent(torch.bincount(now.answers, minlength=len(profile.counts))),
         shares_fitted=_percent(profile.counts),
         homophily=100.0 * same_class(now.answers, now.edge_index) / max(1, edges),
@@ -213,7 +222,25 @@ class _Now:
         return self.rec._context.edge_index
 
 
-def gain_of_labels(rec: Reconstructor, nodes: Tensor, settings: MonitorSettings) -> float:
+def unlike_all_labelled(now: _Now, hops: Tensor, settings: MonitorSettings) -> Tensor:
+    """Nodes that came, farther from every label than any node that was there and has a path to one,
+    if their features are drawn otherwise than those of labelled nodes, bool, shape (N,): nothing
+    says that what labels taught holds there."""
+    none = torch.zeros_like(now.arrived)
+    there = hops[~now.arrived & hops.isfinite()]
+    labelled = (hops == 0).nonzero().flatten()
+    beyond = now.arrived & (hops > (there.max() if len(there) else torch.inf))
+    if not beyond.any():
+        return none
+    x = now.rec._context.x
+    some = np.random.default_rng(0).permutation(beyond.nonzero().flatten().numpy())
+    test = feature_drift(x[labelled].numpy(), x[some[: settings.sample]].numpy(), settings.drift)
+    return beyond if test.drifted else none
+
+
+def gain_of_labels(
+    rec: Reconstructor, nodes: Tensor, apart: Tensor, settings: MonitorSettings
+) -> float:
     """Points that labels of these nodes are expected to bring to all other nodes without a label.
 
     Labels are drawn from the probabilities as they are, and the answers decided with them; the
@@ -222,6 +249,8 @@ def gain_of_labels(rec: Reconstructor, nodes: Tensor, settings: MonitorSettings)
 
     Args:
         nodes: ids, int64, shape (k,).
+        apart: nodes that are unlike all labelled ones, bool, shape (N,); there as many labels bring
+            what they bring here when there are no others.
     """
     if not rec._rounds:
         return 0.0
@@ -229,15 +258,24 @@ def gain_of_labels(rec: Reconstructor, nodes: Tensor, settings: MonitorSettings)
     before = probabilities.argmax(dim=1)
     others = unlabelled(rec, len(before))
     others[nodes] = False
-    generator = torch.Generator().manual_seed(0)
-    gains = []
-    for _ in range(settings.draws):
-        drawn = torch.multinomial(probabilities[nodes], 1, generator=generator).flatten()
-        known = rec.labels_.with_more(nodes, drawn)
-        after = torch.from_numpy(rec._decide_again(known).posterior)
-        gain = believed(after, after.argmax(dim=1), others) - believed(after, before, others)
-        gains.append(gain)
-    return settings.label_yield * float(np.mean(gains))
+    near, there = others & ~apart, int(apart[nodes].sum())
+    gain = 0.0
+    if there:
+        alone = torch.from_numpy(rec._decide_alone(there).posterior).argmax(dim=1)
+        taught = believed(probabilities, alone, near) - 100.0 / probabilities.shape[1]
+        gain = int(apart[others].sum()) * taught
+    nodes = nodes[~apart[nodes]]
+    if len(nodes):
+        generator = torch.Generator().manual_seed(0)
+        gains = []
+        for _ in range(settings.draws):
+            drawn = torch.multinomial(probabilities[nodes], 1, generator=generator).flatten()
+            known = rec.labels_.with_more(nodes, drawn)
+            after = torch.from_numpy(rec._decide_again(known).posterior)
+            answers = after.argmax(dim=1)
+            gains.append(believed(after, answers, near) - believed(after, before, near))
+        gain += int(near.sum()) * settings.label_yield * float(np.mean(gains))
+    return gain / max(1, int(others.sum()))
 
 
 def _training_set(rec: Reconstructor, now: Reconstructor, settings: MonitorSettings) -> Tensor:

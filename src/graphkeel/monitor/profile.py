@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 _SAMPLE = 1000  # rows of features that are kept, as the format has it
 _BLOCK = 1 << 12  # rows digested at once
-_HOPS = 3  # within which a label is near, as the format has it
+NEAR = 3  # hops within which a label is near, as the format has it
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,15 +108,15 @@ def unlabelled(rec: Reconstructor, n_nodes: int) -> Tensor:
     return free
 
 
-def far_from_labels(rec: Reconstructor) -> Tensor:
-    """Nodes without a label within a few hops, bool, shape (N,)."""
-    edges = rec._context.edge_index
-    near = ~unlabelled(rec, len(rec._context.x))
-    for _ in range(_HOPS):
-        reached = near[edges[0]]
-        near = near.clone()
-        near[edges[1][reached]] = True
-    return ~near
+def hops_to_labels(rec: Reconstructor) -> Tensor:
+    """Along the edges, from the nearest label, shape (N,); infinite where no path leads."""
+    n_nodes = len(rec._context.x)
+    known = (~unlabelled(rec, n_nodes)).nonzero().flatten().numpy()
+    if not len(known):
+        return torch.full((n_nodes,), torch.inf)
+    source, target = rec._context.edge_index.numpy()
+    links = coo_array((np.ones(len(source)), (source, target)), shape=(n_nodes, n_nodes))
+    return torch.from_numpy(dijkstra(links.tocsr(), indices=known, unweighted=True, min_only=True))
 
 
 def believed(probabilities: Tensor, answers: Tensor, which: Tensor) -> float:

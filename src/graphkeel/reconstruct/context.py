@@ -23,8 +23,10 @@ from graphkeel.control.anchors import (
 from graphkeel.graph.node_graph import copy_sparse
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
-from graphkeel.models.linear_map import LinearMap
+from graphkeel.models.linear_map import LinearMap, Propagation
+from graphkeel.models.narrowed import Narrowed, narrowed
 from graphkeel.reconstruct.scene import Scene
+from graphkeel.reconstruct.source import SourceProbe
 
 
 @dataclass(eq=False, repr=False)
@@ -36,6 +38,7 @@ class Context:
         x, edge_index: the graph as the model gets it.
         model_kwargs: further arguments of the model's forward.
         controller: who finds the class anchors.
+        probe: of the graph that the model was trained on, where it is another one and at hand.
         seed: of everything random.
         settings: of the anchors.
     """
@@ -47,6 +50,7 @@ class Context:
     model_kwargs: dict[str, Any] = field(default_factory=dict)
     controller: str | Controller = "deadbeat"
     seed: int = 0
+    probe: SourceProbe | None = None
     settings: AnchorSettings = field(default_factory=AnchorSettings)
     _anchors: dict[float, Anchors] = field(default_factory=dict, init=False)
 
@@ -91,6 +95,24 @@ class Context:
             return None
         return LinearMap.of(self.frozen, self.edge_index, len(self.x))
 
+    @property
+    def propagation(self) -> Propagation | None:
+        """Roughly how any model blurs features."""
+        return Propagation.of(self.edge_index, len(self.x))
+
+    def narrowed(self, rank: int, logits: Tensor | None = None) -> Narrowed | None:
+        """The model on fewer features.
+
+        Args:
+            rank: at most so many, where its weights do not tell them.
+            logits: those of the features as they are, where they are known.
+        """
+        return narrowed(self.frozen, self.x, self.edge_index, self.model_kwargs, rank, logits)
+
+    def passes_gradients(self) -> bool:
+        """Whether answers have gradients into the features."""
+        return self.frozen.passes_gradients(self.x, self.edge_index, **self.model_kwargs)
+
     def tensor(self, array: Any) -> Tensor:
         """An array as the model takes it.
 
@@ -107,7 +129,7 @@ class Context:
     def scene(self) -> Scene:
         """The answers, features and graph that evidence is drawn from."""
         arrays = (self.logits.numpy(), self.x.numpy(), self.edge_index.numpy())
-        return Scene(*arrays, seed=self.seed)
+        return Scene(*arrays, seed=self.seed, probe=self.probe)
 
     # ---- class anchors
 

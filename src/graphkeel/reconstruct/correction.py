@@ -24,8 +24,6 @@ from graphkeel.graph.propagate.diffusion import diffuse
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.propagate.rowwise import fold
 from graphkeel.graph.rows import expected_accuracy
-from graphkeel.models.linear_map import Propagation
-from graphkeel.models.narrowed import narrowed
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.decide import (
     DecideSettings,
@@ -78,19 +76,6 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
-    """What a correction may start from.
-
-    Attributes:
-        decision: the one before a few labels came.
-        features: those before that, or before the graph grew.
-    """
-
-    decision: Decision | None = None
-    features: Earlier | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Correction:
     """The features to use, and how they were found.
 
@@ -111,19 +96,26 @@ class Correction:
     judged: NDArray[np.int64]
 
 
-def correct(context: Context, known: Known, rule: Rule, made: Made = Made()) -> Correction:
+def correct(
+    context: Context,
+    known: Known,
+    rule: Rule,
+    made: Decision | None = None,
+    earlier: Earlier | None = None,
+) -> Correction:
     """Features under which the frozen model answers better, or those it has.
 
     Args:
         context: the model on its graph.
         known: the labels at hand.
         rule: how.
-        made: what a few more labels start from; by default all is made from nothing.
+        made: what was decided before a few of these labels came; None: all is decided anew.
+        earlier: the features of then.
     """
     rule = changed(rule, decide=rule.decide.at_size(len(context.x)))
     known, away = held_away(known, rule)
     if rule.method == "auto":
-        found = _decided(context, known, rule, made)
+        found = _decided(context, known, rule, made, earlier)
     else:
         found = _by_name(context, known, rule)
     judges = known.nodes[known.judging]
@@ -145,17 +137,19 @@ def correct(context: Context, known: Known, rule: Rule, made: Made = Made()) -> 
     return changed(found, guard=guard, held=held)
 
 
-def _decided(context: Context, known: Known, rule: Rule, made: Made) -> Correction:
+def _decided(
+    context: Context, known: Known, rule: Rule, made: Decision | None, earlier: Earlier | None
+) -> Correction:
     """Decide, test, steer."""
     how: dict[str, Any] = {"settings": rule.decide, "balanced": rule.balanced}
-    if made.decision is None:
+    if made is None:
         decision = decide(context.scene, known, seed=rule.seed, without=rule.without, **how)
     else:
-        decision = decide_with_more(context.scene, known, made.decision, **how)
+        decision = decide_with_more(context.scene, known, made, **how)
     guard = _guarded(context, known, decision.held, rule, decision.posterior)
     features, steered = context.x, None
     if guard.kept:
-        features, steered = written(context, decision, rule.steer, made.features)
+        features, steered = written(context, decision, rule.steer, earlier)
         if torch.equal(features, context.x):
             guard = _unmoved(context, decision, guard)
     answers = None if guard.kept else context.answers
@@ -180,9 +174,8 @@ def written(
     A model that passes no gradients back gets the blend of class anchors, its user a warning."""
     release_memory()
     posterior = context.tensor(decision.posterior)
-    frozen, x, edge_index = context.frozen, context.x, context.edge_index
-    linear = context.linear
-    if linear is None and not frozen.passes_gradients(x, edge_index, **context.model_kwargs):
+    x, linear = context.x, context.linear
+    if linear is None and not context.passes_gradients():
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
             " instead of the smallest change"
@@ -191,8 +184,8 @@ def written(
     narrow = propagation = None
     if linear is None:
         known = None if earlier is None else earlier.logits
-        narrow = narrowed(frozen, x, edge_index, context.model_kwargs, settings.rank, known)
-        propagation = Propagation.of(edge_index, len(x))
+        narrow = context.narrowed(settings.rank, known)
+        propagation = context.propagation
     steered = steer(
         context.differentiable_logits_for,
         x,

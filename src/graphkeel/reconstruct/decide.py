@@ -58,6 +58,8 @@ class DecideSettings:
         trained: for how many a label counts that the model was trained on. A model trained here
             knows no more than those labels do, one trained elsewhere does.
         seen_edges: with a label at both ends, from which on labels tell the agreement.
+        source: weight, without labels, of the probe of another graph's source, and
+        beside: the factor of all other weights then.
         large: nodes from which on a graph that was decided on is decided again from the round
             before the last, when it has grown or a few labels have come: a tenth of the walks.
         few: share of the labels that judge which are a few. More of them: all is chosen anew.
@@ -70,6 +72,8 @@ class DecideSettings:
     half: float = 150.0
     trained: float = 3.0
     seen_edges: int = 20
+    source: float = 1.0
+    beside: float = 0.3
     large: int = 50_000
     few: float = 0.1
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
@@ -154,41 +158,67 @@ def decide(
     Where classes are to count alike, the posterior is divided by the share that it gives to each
     class: the likeliest class then maximises the expected balanced accuracy."""
     labels, judged_by = known.sets(settings.folds, seed)
-    agreement = neighbour_agreement(scene, known, settings.seen_edges)
-    priors = prior_weights(agreement, known.count(settings.trained), settings)
-    judges, classes = known.nodes[known.judging], known.classes[known.judging]
-    some = np.random.default_rng(seed).permutation(scene.n_nodes)[: settings.pool.sample]
-    parts = known.parts(settings.folds, seed)
-    rounds: list[PoolWeights] = []
-    seen: dict[str, tuple[Array, Array]] = {}
-    judged: Judged
-
-    def look(name: str, source: Layers) -> None:
-        seen[name] = (source[judges, judged_by], source[some, -1])
-
-    def pool() -> PoolWeights:
-        nonlocal judged
-        prior = priors[len(rounds)]
-        judged = Judged(
-            _stacked([one for one, _ in seen.values()], len(judges), known.n_classes),
-            classes,
-            np.array([prior.get(name, 0.0) for name in seen]),
-            gram(_stacked([one for _, one in seen.values()], len(some), known.n_classes)),
-            parts,
-        )
-        rounds.append(_chosen(judged, list(seen), settings.pool))
-        return rounds[-1]
-
+    choice = _Choice(scene, known, judged_by, seed, settings)
     left_out = frozenset(without)
-    scores, found, before = _rounds(scene, labels, settings, pool, look, lambda _: left_out)
-    resumable = None
-    if before is not None:
-        used = [name for name in seen if rounds[-1].weights[name] > 0]
-        places = [list(seen).index(name) for name in used]
-        resumable = Resumable(before, tuple(used), judged.sources(places), len(judges))
-    held = held_out(judged, settings.pool)
-    made = Decision(scores, _single(held), tuple(rounds), agreement, found, resumable)
+    scores, found, before = _rounds(
+        scene, labels, settings, choice.pool, choice.look, lambda _: left_out
+    )
+    made = Decision(
+        scores=scores,
+        held=_single(held_out(choice.judged, settings.pool)),
+        rounds=tuple(choice.rounds),
+        agreement=choice.agreement,
+        evidence=found,
+        resumable=None if before is None else choice.resumable(before),
+    )
     return _alike(made) if balanced else made
+
+
+class _Choice:
+    """Looks at each source where labels judge it that had no part in it, and pools a round."""
+
+    judged: Judged  # of the last round
+
+    def __init__(
+        self,
+        scene: Scene,
+        known: Known,
+        judged_by: NDArray[np.int64],
+        seed: int,
+        settings: DecideSettings,
+    ) -> None:
+        self.settings = settings.pool
+        self.nodes, self.classes = known.nodes[known.judging], known.classes[known.judging]
+        self.n_classes = known.n_classes
+        self.judged_by = judged_by
+        self.parts = known.parts(settings.folds, seed)
+        self.some = np.random.default_rng(seed).permutation(scene.n_nodes)[: self.settings.sample]
+        self.agreement = neighbour_agreement(scene, known, settings.seen_edges)
+        n_labels, source = known.count(settings.trained), scene.probe is not None
+        self.priors = prior_weights(self.agreement, n_labels, settings, source)
+        self.rounds: list[PoolWeights] = []
+        self.seen: dict[str, tuple[Array, Array]] = {}
+
+    def look(self, name: str, source: Layers) -> None:
+        self.seen[name] = (source[self.nodes, self.judged_by], source[self.some, -1])
+
+    def pool(self) -> PoolWeights:
+        prior = self.priors[len(self.rounds)]
+        judging, others = ([pair[i] for pair in self.seen.values()] for i in (0, 1))
+        self.judged = Judged(
+            _stacked(judging, len(self.nodes), self.n_classes),
+            self.classes,
+            np.array([prior.get(name, 0.0) for name in self.seen]),
+            gram(_stacked(others, len(self.some), self.n_classes)),
+            self.parts,
+        )
+        self.rounds.append(_chosen(self.judged, list(self.seen), self.settings))
+        return self.rounds[-1]
+
+    def resumable(self, before: Array) -> Resumable:
+        used = [name for name in self.seen if self.rounds[-1].weights[name] > 0]
+        places = [list(self.seen).index(name) for name in used]
+        return Resumable(before, tuple(used), self.judged.sources(places), len(self.nodes))
 
 
 def _chosen(judged: Judged, names: Sequence[str], settings: PoolSettings) -> PoolWeights:
@@ -386,15 +416,19 @@ def prior_corners(agreement: float, n_labels: float, settings: DecideSettings) -
 
 
 def prior_weights(
-    agreement: float, n_labels: float, settings: DecideSettings
+    agreement: float, n_labels: float, settings: DecideSettings, source: bool = False
 ) -> list[dict[str, float]]:
-    """w0 of each round, believed before labels judge."""
+    """w0 of each round, believed before labels judge; `source`: whether its graph is at hand."""
     corners = prior_corners(agreement, n_labels, settings)
     found = []
     for stored in _stored_prior():
         weights: dict[str, float] = {}
         for corner, share in corners.items():
-            for name, weight in stored[corner].items():
+            table = stored[corner]
+            if source and corner == "homophilous, no label":
+                table = {name: settings.beside * weight for name, weight in table.items()}
+                table["source~"] = settings.source
+            for name, weight in table.items():
                 weights[name] = weights.get(name, 0.0) + share * weight
         found.append(weights)
     return found

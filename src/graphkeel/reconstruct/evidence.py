@@ -64,13 +64,15 @@ def first_evidence(
         yield "model", Layers(Alike(rowwise(log_rows, scene.beliefs), n_sets))
     if "model~" not in without:
         yield "model~", Layers(Alike(rowwise(log_rows, scene.smoothed_beliefs), n_sets))
+    if scene.probe is not None and "source~" not in without:
+        yield "source~", Layers(Alike(scene.probe.logs(scene), n_sets))
     if not len(labels.nodes):
         return
     members = labels.members()
     present = np.asarray(members.any(axis=1))
     for name, make in _from_labels(scene, labels, members, settings):
         if name not in without:
-            yield name, _among_labelled(make(), present, scene.smoothed_beliefs)
+            yield name, _among_labelled(make(), present, scene)
 
 
 def _from_labels(
@@ -101,11 +103,12 @@ def _smoothed(scene: Scene, probabilities: Callable[[], Layers]) -> Layers:
     return _logs(lambda: kept(scene.spread(probabilities().written(), over=True)))
 
 
-def _among_labelled(values: Layers, present: NDArray[np.bool_], model: Array) -> Layers:
+def _among_labelled(values: Layers, present: NDArray[np.bool_], scene: Scene) -> Layers:
     """Evidence of labels among the classes that have any (S, C); of the others only the model
     knows."""
     if present.all():
         return values
+    model = scene.smoothed_beliefs
 
     def joined(found: Array, nodes: Any, sets: slice) -> Array:
         partial = ~present[sets].all(axis=1)

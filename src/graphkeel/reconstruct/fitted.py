@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any, TypeVar
 
-import torch
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
@@ -20,9 +19,7 @@ from graphkeel.models.batched import AskedInBatches, Inference
 from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel, Scores, check_same_weights
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.decide import Decision
 from graphkeel.reconstruct.guard import GuardDecision
-from graphkeel.reconstruct.statement import allowed_margin, margins_behind
 
 _Self = TypeVar("_Self", bound="Fitted")
 
@@ -172,40 +169,6 @@ class Fitted(BaseEstimator):
             return self.guard_.accuracy / 100
         labels = node_graph(data).y if y is None else y
         return float((self.predict(data, **model_kwargs) == labels)[mask].float().mean())
-
-    @one_at_a_time
-    def predict_sets(self, data: Data, coverage: float = 0.9, **model_kwargs: Any) -> Tensor:
-        """For every node the classes that cannot be ruled out: they hold the true one as often as
-        asked for.
-
-        Split conformal prediction with the labels that judged: it assumes that those are a random
-        sample of the nodes asked about. A set may be empty.
-
-        Args:
-            data, model_kwargs: the graph that was fitted; further arguments of the model.
-            coverage: how often a set is to hold the true class, in (0, 1).
-
-        Returns:
-            Bool, shape (N, n_classes).
-        """
-        self._check_context()
-        held, classes = self._held
-        if not len(classes):
-            raise ConfigError(
-                "no label of this graph says how sure predictions are",
-                fix="Call feedback(nodes, labels) with ten labels or more first.",
-            )
-        allowed = allowed_margin(held, classes, coverage)
-        graph = node_graph(self._same_graph(data))
-        if self.guard_.kept and self._rounds:
-            scores = self._decided().scores
-        else:
-            frozen, found = self._answers(graph, model_kwargs)
-            scores = frozen.as_logits(found).numpy()
-        return torch.from_numpy(margins_behind(scores) <= allowed)
-
-    def _decided(self) -> Decision:
-        raise NotImplementedError
 
     # ---- checks
 

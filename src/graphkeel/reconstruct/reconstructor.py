@@ -40,14 +40,13 @@ from graphkeel.monitor import DriftReport, MonitorSettings, Profile, keep_look, 
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
-    Made,
     Rule,
     correct,
     held_away,
     known_from,
     written,
 )
-from graphkeel.reconstruct.decide import Decision, Resumable, decide_again
+from graphkeel.reconstruct.decide import Decision, Resumable, decide, decide_again
 from graphkeel.reconstruct.explain import Explanation, Source, explain_node, sources_of
 from graphkeel.reconstruct.fitted import Fitted
 from graphkeel.reconstruct.inputs import (
@@ -61,6 +60,8 @@ from graphkeel.reconstruct.inputs import (
     check_parameters,
 )
 from graphkeel.reconstruct.proofs import certified
+from graphkeel.reconstruct.source import SourceProbe
+from graphkeel.reconstruct.statement import allowed_margin, margins_behind
 from graphkeel.reconstruct.steer import Earlier
 from graphkeel.reconstruct.storage import FOLDER, contents, restore
 
@@ -168,6 +169,7 @@ class Reconstructor(Fitted):
     n_features_in_: int
     _stored_arguments: dict[str, Any]  # of the forward, of a loaded one
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
+    _probe: SourceProbe | None = None  # of the source, on another graph
     _fitted_profile: Profile | None = None  # of the graph that was last decided on
     _resumable: Resumable | None = None  # of a large graph
 
@@ -211,9 +213,13 @@ class Reconstructor(Fitted):
         nodes: Ids | None,
         labels: Ids | None,
         n_classes: int | None = None,
+        source: Reconstructor | None = None,
     ) -> None:
         """The choice on a graph, with further labels where there are any."""
+        self._probe = None
         task = self._make_context(data, model_kwargs, n_classes)
+        if source is not None:
+            self._ask_source(source)
         self.__dict__.pop("n_features_in_", None)  # a fit that is interrupted is no fit
         warn_of_labels(data, task, self._context.logits)
         known = known_labels(task, task.train_mask.nonzero().flatten())
@@ -227,6 +233,20 @@ class Reconstructor(Fitted):
         self.states_ = None
         new = None if nodes is None and labels is None else (nodes, labels)
         self._choose(known, validation, new)
+
+    def _ask_source(self, source: Reconstructor) -> None:
+        """Evidence from the labels of the graph that the model was trained on."""
+        here = self._context
+        nodes, classes = (
+            torch.cat(parts).numpy()
+            for parts in zip(
+                *((part.nodes, part.classes) for part in (source.labels_, source._validation)),
+                strict=True,
+            )
+        )
+        self._probe = here.scene.probe = here.probe = SourceProbe.fit(
+            source._context.scene, nodes, classes, here.scene
+        )
 
     def _step(self, name: str) -> AbstractContextManager[dict[str, Any]]:
         return step(name, self.callbacks, verbose=self.verbose)
@@ -309,6 +329,7 @@ class Reconstructor(Fitted):
             model_kwargs=model_kwargs,
             controller=classical,
             seed=self.seed,
+            probe=self._probe,
         )
         if data.x.dtype == task.x.dtype:
             self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
@@ -352,8 +373,8 @@ class Reconstructor(Fitted):
             fed_back = torch.isin(validation.nodes, nodes).nonzero().flatten()
             validation = validation.without(fed_back)
         known = known_from(labels, validation, self._trained_on)
-        made = Made() if new is None else self._made(known)
-        found = correct(self._context, known, self._rule(), made)
+        start = () if new is None else self._start_of(labels, known)
+        found = correct(self._context, known, self._rule(), *start)
         if self.certificate_ is not None and not self.labels_.equals(labels):
             from graphkeel.lyapunov.on_graph import released  # loads the verifiers
 
@@ -365,21 +386,17 @@ class Reconstructor(Fitted):
         self._keep(found)
         return self
 
-    def _made(self, known: Known) -> Made:
+    def _start_of(self, labels: Labels, known: Known) -> tuple[Any, ...]:
         """What a few more labels that judge start from on a large graph; all else starts from
         nothing."""
         if self._resumable is None or self.guard == "holdout" or not known.cross_fitted:
-            return Made()
-        before = self._known()
-        old = known.chosen(np.arange(len(known.nodes)) < len(before.nodes))
+            return ()
+        n_old = len(self.labels_)
+        as_before = self.labels_.equals(Labels(labels.nodes[:n_old], labels.classes[:n_old], 0))
         most = (1.0 + self._rule().decide.few) * self._resumable.chosen
-        if (
-            known.judging.sum() > most
-            or not known.judging[len(old.nodes) :].all()
-            or not old.equals(before)
-        ):
-            return Made()
-        return Made(self._decided(), self._earlier())
+        if not as_before or not known.judging[n_old:].all() or known.judging.sum() > most:
+            return ()
+        return self._decided(), self._earlier()
 
     def _earlier(self) -> Earlier | None:
         """The features there are, as a beginning of others."""
@@ -444,6 +461,13 @@ class Reconstructor(Fitted):
         return decide_again(
             self._context.scene, serving, self._rounds, rule.decide, self._resumable
         )
+
+    def _decide_alone(self, count: int) -> Decision:
+        """From so many of the labels, drawn at random, and without the model's answers."""
+        known = self._known()
+        some = np.random.default_rng(self.seed).permutation(len(known.nodes)) < count
+        alone = replace(known.chosen(some), judging=np.ones(int(some.sum()), dtype=bool))
+        return decide(self._context.scene, alone, without=("model", "model~"))
 
     def _decided(self) -> Decision:
         """The decision; computed again, with the same weights, after `load` and `attach`."""
@@ -612,9 +636,10 @@ class Reconstructor(Fitted):
                 source, prepared in the same way.
             nodes: ids of target nodes whose label is known, int64, shape (k,).
             labels: their classes, int64, shape (k,); a class may be missing.
-            keep: what is compared with the source: with `graph` and `summary` the numbers of
-                features and classes, with `model` nothing; the answers are the same. None: what
-                there is; a Reconstructor that was never fitted has the model alone.
+            keep: what is used of the source: with `graph` its features, edges and labels are
+                evidence, too, where it was fitted or attached here; with `summary` the numbers of
+                features and classes are compared, with `model` nothing. None: what there is; a
+                Reconstructor that was never fitted has the model alone.
             model_kwargs: passed to the model on the target, e.g. `edge_weight=…`.
 
         Returns:
@@ -633,11 +658,44 @@ class Reconstructor(Fitted):
                 check_width(target.x, self.n_features_in_)
                 n_classes = len(self.classes_)
             bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
-            adapted._fit(bare, model_kwargs, nodes, labels, n_classes)
+            at_hand = keep == "graph" and self.method == "auto" and hasattr(self, "_context")
+            source = self if at_hand and len(self.labels_) else None
+            adapted._fit(bare, model_kwargs, nodes, labels, n_classes, source)
             if self.controller == "neural":
                 adapted.certify()
             facts.update(adapted._facts())
         return adapted
+
+    @one_at_a_time
+    def predict_sets(self, data: Data, coverage: float = 0.9, **model_kwargs: Any) -> Tensor:
+        """For every node the classes that cannot be ruled out: they hold the true one as often as
+        asked for.
+
+        Split conformal prediction with the labels that judged: it assumes that those are a random
+        sample of the nodes asked about. A set may be empty.
+
+        Args:
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
+            coverage: how often a set is to hold the true class, in (0, 1).
+
+        Returns:
+            Bool, shape (N, n_classes).
+        """
+        self._check_context()
+        held, classes = self._held
+        if not len(classes):
+            raise ConfigError(
+                "no label of this graph says how sure predictions are",
+                fix="Call feedback(nodes, labels) with ten labels or more first.",
+            )
+        allowed = allowed_margin(held, classes, coverage)
+        graph = node_graph(self._same_graph(data))
+        if self.guard_.kept and self._rounds:
+            scores = self._decided().scores
+        else:
+            frozen, found = self._answers(graph, model_kwargs)
+            scores = frozen.as_logits(found).numpy()
+        return torch.from_numpy(margins_behind(scores) <= allowed)
 
     @one_at_a_time
     def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
@@ -688,8 +746,8 @@ class Reconstructor(Fitted):
         keep.
 
         It is all that `update` needs: 4·N·(d + C + 1) bytes for N nodes, d features and C classes,
-        at most 4·N·C more for a large graph, 50·C for each of its labels that judge. A save that is
-        killed leaves what was in the folder before. `notes` are kept in the same breath; `load`
+        at most 4·N·C more for a large graph, 100·C for each of its labels that judge. A save that
+        is killed leaves what was in the folder before. `notes` are kept in the same breath; `load`
         gives them back as `notes_`.
 
         Args:

@@ -27,7 +27,7 @@ from graphkeel.core.steps import stage
 from graphkeel.graph.propagate.local import row_blocks
 from graphkeel.graph.propagate.rowwise import stored
 from graphkeel.models.linear_map import LinearMap, Propagation
-from graphkeel.models.narrowed import Forward, Narrowed
+from graphkeel.models.narrowed import Forward, Narrowed, asked
 from graphkeel.models.units import (
     check_finite,
     moved_along,
@@ -165,7 +165,7 @@ def steer(
         model = _Affine(linear, x, length, chosen.damping * chosen.ridge)
         basis = model.directions
     else:
-        narrow = narrow or Narrowed(forward, x, torch.eye(x.shape[1]).to(x), passes=0)
+        narrow = narrow or Narrowed(asked(forward), x, torch.eye(x.shape[1]).to(x), passes=0)
         inverse: Forward = torch.clone
         if propagation is not None:
             inverse = propagation.inverse(x.new_ones(1), chosen.softening)
@@ -302,12 +302,12 @@ class _Asked:
     is_affine = False
 
     logits: Tensor
-    _found: Tensor
+    _back: Forward
 
     def __init__(
         self, narrow: Narrowed, length: float, precondition: Forward, earlier: Earlier | None
     ) -> None:
-        self._forward = narrow.forward
+        self._ask = narrow.ask
         self._start = narrow.start
         self._length = length
         self.precondition = precondition
@@ -316,20 +316,18 @@ class _Asked:
         if earlier is not None:  # the answers at zero are known
             self.unit = typical_margin(earlier.logits)
             return
-        self.unit = typical_margin(self.answer(torch.zeros_like(self._start)))
-        self._found = self._found / self.unit
-        self.logits = self._found.detach()
+        raw = self.answer(torch.zeros_like(self._start))
+        self.unit = typical_margin(raw)
+        self.logits = raw / self.unit
 
     def answer(self, coefficients: Tensor) -> Tensor:
         self.passes += 1
-        self._leaf = coefficients.clone().requires_grad_(True)
-        with torch.enable_grad():
-            self._found = self._forward(self._start + self._length * self._leaf) / self.unit
-        return self._found.detach()
+        found, self._back = self._ask(self._start + self._length * coefficients)
+        return found / self.unit
 
     def pull(self, gradient: Tensor) -> Tensor:
         """The gradient of the logits, at the point that was asked last."""
-        return torch.autograd.grad(self._found, self._leaf, gradient)[0]
+        return self._length * self._back(gradient / self.unit)
 
 
 class _Loop:
@@ -350,11 +348,10 @@ class _Loop:
         self.ridge = settings.ridge
         self.logits = model.logits if start is None else model.answer(start)
         self.gradient = model.pull(loss.gradient(self.logits))
-        if start is None:
-            start = torch.zeros_like(self.gradient)
-        self.coefficients = start
-        self.gradient = self.gradient + self.ridge * start
-        self.fall = [self._value(self.logits, start)]
+        self.coefficients = torch.zeros_like(self.gradient) if start is None else start
+        if start is not None:
+            self.gradient = self.gradient + self.ridge * start
+        self.fall = [self._value(self.logits, self.coefficients)]
         self.won = [self._agreement()]
         fitting = settings.memory_bytes // (2 * self.gradient.nbytes + 1)
         kept = min(settings.memory, max(settings.least_memory, fitting))

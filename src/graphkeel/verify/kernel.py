@@ -9,7 +9,6 @@ forty arrays counted each of them, which was half of the time on narrow networks
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 from numba import config, njit
 from numpy.typing import NDArray
 
+from graphkeel.core.digests import sha256_of
 from graphkeel.core.files import user_cache
 from graphkeel.verify import relaxation
 from graphkeel.verify.problem import Array
@@ -54,10 +54,8 @@ class Output(NamedTuple):
 
 def source_digest(*modules: ModuleType) -> str:
     """A digest of the kernel's own modules and of those that all kernels use."""
-    digest = hashlib.sha256()
-    for module in (relaxation, sys.modules[__name__], *modules):
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return digest.hexdigest()
+    everything = (relaxation, sys.modules[__name__], *modules)
+    return sha256_of(Path(str(module.__file__)).read_bytes() for module in everything)
 
 
 def compile_cached(function: _Function, options: dict[str, Any] = OPTIONS) -> _Function:

@@ -47,6 +47,7 @@ def tree_entry(
     axis: Sequence[int],
     cut: Array,
     slopes: NDArray[np.uint8],
+    couplings: list[Array],
     multipliers: list[list[int]],
     supports: tuple[Array, NDArray[np.int32]] | None = None,
 ) -> Json:
@@ -63,6 +64,7 @@ def tree_entry(
         "axis": encode(np.array(axis, dtype=np.int8 if max(axis, default=0) < 128 else np.int16)),
         "cut": encode(cut),
         "slopes": encode(slopes),
+        "couplings": encode(np.stack(couplings) if couplings else np.zeros((0, 0, 0))),
     }
     if multipliers:
         entry["multipliers"] = multipliers
@@ -75,7 +77,7 @@ def tree_entry(
 def one_leaf_tree(row: Row) -> Json:
     """The tree of a row that default slopes prove on its whole box."""
     slopes = np.zeros((0, slope_columns(row)), np.uint8)
-    return tree_entry(row, [RELAXED], np.zeros(0), slopes, [])
+    return tree_entry(row, [RELAXED], np.zeros(0), slopes, [], [])
 
 
 def unit_numbers(row: Row) -> tuple[list[int], list[int]]:
@@ -96,5 +98,6 @@ def unit_numbers(row: Row) -> tuple[list[int], list[int]]:
 
 
 def slope_columns(row: Row) -> int:
-    """How many numbers a leaf with stored slopes has: first layers' units."""
-    return sum(row.first_widths)
+    """How many numbers a leaf with stored slopes has: first layers' units, then coupled units."""
+    couples = row.name == "decrease" and len(row.hidden[1]) == 1
+    return sum(row.first_widths) + (row.first_widths[1] if couples else 0)

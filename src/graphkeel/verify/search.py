@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -60,9 +60,11 @@ class Confirm(Protocol):
 
 @dataclass(eq=False)
 class _Task:
-    """A stack of boxes to explore, and where their piece of the proof belongs."""
+    """A stack of boxes to explore, the number of their coupling, and where their piece of the
+    proof belongs."""
 
     boxes: Array  # (count, 2, n)
+    number: int | None
     parent: Piece
     position: int
     waited: int = 0
@@ -75,6 +77,7 @@ class Outcome:
 
     closed: bool = False  # whether every box is closed
     piece: Piece | None = None  # of a closed tree, unless it was too large
+    couplings: list[Array] = field(default_factory=list)
     counterexample: Array | None = None
     reason: str = ""
     nodes: int = 0
@@ -135,7 +138,7 @@ class Search:
     def run(self) -> Outcome:
         """Search until the question is decided or the deadline is over."""
         root = self.kernel.root[None].copy()
-        self._explore(_Task(root, self.root, 0))
+        self._explore(_Task(root, None, self.root, 0))
         if (self.tasks or self.stuck) and self.counterexample is None:
             # not easy: a violation would end the search at once
             self.counterexample = self.confirm.search()
@@ -211,6 +214,7 @@ class Search:
         """Run the kernel on one task; file its piece and the boxes it left open."""
         began = time.thread_time()
         count, _, n = task.boxes.shape
+        number = self.kernel.number_for(task.boxes[0], task.number, self.nodes)
         boxes = np.zeros((count + self.settings.open_boxes, 2, n))
         boxes[:count] = task.boxes
         clipped = np.zeros(len(boxes), np.bool_)
@@ -220,7 +224,7 @@ class Search:
         why = FULL
         while not self._stopped():
             cuts = self.cell_budget.cuts
-            why = self.kernel.run(self.share, boxes, clipped, waited, cuts, out)
+            why = self.kernel.run(number, self.share, boxes, clipped, waited, cuts, out)
             if why != FINISHED:
                 self._test_point(out)
             if why in (STUCK, FEW):
@@ -229,7 +233,7 @@ class Search:
                 break
         with self.lock:
             self.spent += time.thread_time() - began
-        self._store_piece(task, boxes, clipped, waited, out, leaves, why != FULL)
+        self._store_piece(task, number, boxes, clipped, waited, out, leaves, why != FULL)
 
     def _output(self, count: int) -> Output:
         """Room for a piece of work that takes about a set time."""
@@ -308,6 +312,7 @@ class Search:
     def _store_piece(
         self,
         task: _Task,
+        number: int,
         boxes: Array,
         clipped: NDArray[np.bool_],
         waited: NDArray[np.int64],
@@ -332,7 +337,7 @@ class Search:
                     continue
                 self.pending += 1
                 box = boxes[at : at + 1].copy()
-                self.tasks.append(_Task(box, piece, position, int(waited[at])))
+                self.tasks.append(_Task(box, number, piece, position, int(waited[at])))
             if self.nodes >= self.budget.nodes and not self._stopped() and self.tasks:
                 self.reason = f"node budget: {self.nodes} boxes explored"
             self._report_progress()
@@ -368,6 +373,7 @@ class Search:
         return Outcome(
             closed=self.counterexample is None,
             piece=tree,
+            couplings=self.kernel.couplings,
             counterexample=self.counterexample,
             nodes=explored,
         )
@@ -385,7 +391,7 @@ class Search:
         for position, first in reversed(list(enumerate(firsts))):
             group = boxes[first : first + self.settings.clipped_group]
             stack = np.stack(group[::-1])  # the first box on top
-            self.tasks.append(_Task(stack, self.root, position))
+            self.tasks.append(_Task(stack, 0, self.root, position))
         self._run_workers()
         if self.reason or self.stuck or self.pending or not self.keep:
             return None

@@ -28,6 +28,18 @@ class CellSettings:
 
 
 @dataclass(frozen=True)
+class CouplingSettings:
+    """Matrices Θ that explain V∘F by V."""
+
+    lp_units: int = 40  # units of V up to which a linear program with K² variables picks Θ
+    samples: int = 64  # states for the mean slope of F and the mean value of V's units
+    halvings: float = 4.0  # by which a box must have shrunk to get a coupling of its own
+    nodes: int = 1500  # boxes explored a coupling: as long as its linear program takes
+    slope_change: float = 0.25  # the share by which F's slope must differ there
+    own_terms: float = 0.3  # weight of V's own terms against the remainder; tuned on trained loops
+
+
+@dataclass(frozen=True)
 class LevelSettings:
     """Decrease of a gauge by slices c₁ ≤ V ≤ c₂; levels are shares of c₂."""
 
@@ -77,12 +89,12 @@ class BranchSettings:
     first_turn: float = 0.1  # seconds of a condition before the next; doubled every round
     # seconds of boxes and then of levels, in turns; boxes have the rest
     turns: tuple[tuple[float, float], ...] = (
-        (0.15, 0.3),
-        (0.4, 0.8),
-        (1.5, 3.0),
-        (12.0, 4.0),
-        (32.0, 32.0),
-        (64.0, 64.0),
+        (0.5, 1.0),
+        (2.0, 2.0),
+        (4.0, 4.0),
+        (8.0, 8.0),
+        (16.0, 32.0),
+        (32.0, 64.0),
     )
     falsify_after: float = 0.8  # seconds of a condition before falsification from new states
     falsify_share: float = 0.15  # of the condition's seconds from then on
@@ -91,6 +103,7 @@ class BranchSettings:
     max_margin: float = 1e-6  # on the faces of a homogeneous loop, as a share of V's size there
     kernel: KernelSettings = field(default_factory=KernelSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    couplings: CouplingSettings = field(default_factory=CouplingSettings)
     levels: LevelSettings = field(default_factory=LevelSettings)
 
 

@@ -40,7 +40,7 @@ class Piece:
     children: list[Piece | None] = field(default_factory=list)  # None until that box is finished
     cells: list[CellTree] = field(default_factory=list)  # one per box that its cells prove
 
-    def entry(self, row: Row) -> Json:
+    def entry(self, row: Row, couplings: list[Array]) -> Json:
         """The tree of a row's proof, for a piece with nothing open."""
         nodes: list[int] = []
         multipliers: list[list[int]] = []
@@ -53,7 +53,7 @@ class Piece:
             nodes += tree.nodes
             # a box that is one cell is a plain leaf
             multipliers += [line for line in tree.multipliers if len(line) > 1]
-        return tree_entry(row, nodes, self.cut, self.lines.slopes, multipliers)
+        return tree_entry(row, nodes, self.cut, self.lines.slopes, couplings, multipliers)
 
 
 def empty_piece(columns: tuple[int, int], children: int) -> Piece:

@@ -3,11 +3,11 @@ ones."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from pathlib import Path
 
+from graphkeel.core.digests import sha256_of
 from graphkeel.core.errors import DataError
 from graphkeel.core.files import user_cache
 
@@ -47,7 +47,7 @@ def find_raw(folder: str, names: list[str]) -> Path | None:
 def verify_checksum(path: Path, expected: str) -> bytes:
     """The bytes of `path`, if they are the published ones."""
     content = path.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
+    found = sha256_of([content])
     if found != expected:
         raise DataError(
             f"the dataset file {path} is not the published one: its SHA-256 should begin with "

@@ -103,7 +103,7 @@ def multiply(
     """
     home = home_of(values)
     if home is not None:
-        return home.product(matrix, values, out, scale, keep)[0]  # type: ignore[no-any-return]
+        return home.product(matrix, values)  # type: ignore[no-any-return]
     import torch
 
     if matrix.nnz > np.iinfo(np.int32).max:  # torch counts entries in 32 bits

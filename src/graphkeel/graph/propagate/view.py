@@ -243,7 +243,7 @@ class Products:
     def __getitem__(self, key: Any) -> Array:
         nodes, sets = key
         offsets = self._offsets[sets]
-        found = 0.0
+        found: Any = 0.0
         for array in self._made:
             found = found + array[nodes, sets]
         for features, weight in self._own:

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from graphkeel.verify.boxes import pack, relax, slopes
-from graphkeel.verify.boxes.pack import Net
+from graphkeel.verify.boxes.pack import Coupling, Net
 from graphkeel.verify.boxes.relax import (
     Work,
     begin_box,
@@ -30,6 +30,7 @@ from graphkeel.verify.boxes.slopes import (
     choose_slopes,
     find_free,
     maximum,
+    round_free,
 )
 from graphkeel.verify.kernel import (
     CANDIDATE,
@@ -127,12 +128,16 @@ def _closes(bound: float, slack: float) -> bool:
 
 
 @njit(**PLAIN)
-def _bound_row(net: Net, work: Work, j: int, lo: Array, hi: Array) -> tuple[float, float, float]:
+def _bound_row(
+    net: Net, coupling: Coupling, work: Work, j: int, lo: Array, hi: Array
+) -> tuple[float, float, float]:
     """Bound Σ μ_j·s_j and keep its form in line j: (bound without its slack, slack, constant
     above the bottom).
 
     Reads: weights, lines, slope. Writes: coefficient, row, peak, kept, slack."""
-    above, slack = descend(net, work)
+    above, slack = descend(net, coupling, work)
+    if coupling.after >= 0:
+        round_free(work, find_free(net, work))  # the leaf will store them
     bound = _keep_form(net, work, j, above, slack, lo, hi)
     return bound, slack, above
 
@@ -243,7 +248,9 @@ def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
 
 
 @njit(**PLAIN)
-def _close_box(net: Net, settings: KernelSettings, work: Work, lo: Array, hi: Array) -> int:
+def _close_box(
+    net: Net, coupling: Coupling, settings: KernelSettings, work: Work, lo: Array, hi: Array
+) -> int:
     """Try to close a box: the kind of leaf, or 0.
 
     Writes: weights, slope; kept (the forms of the inequalities, then of their sum), slack; score
@@ -252,27 +259,28 @@ def _close_box(net: Net, settings: KernelSettings, work: Work, lo: Array, hi: Ar
     for d in range(lo.shape[0]):
         work.score[d] = 0.0
     begin_box(net, work, lo, hi)
+    plain = SLOPED if coupling.after >= 0 else RELAXED  # a leaf stores which units are coupled
     bound = slack = above = 0.0
     for k in range(count):
         j = net.order[k]
-        bound_needed(net, work, net.needs[j], lo, hi)
+        bound_needed(net, coupling, work, net.needs[j], lo, hi)
         for i in range(count):
             work.weights[i] = 0.0
         work.weights[j] = _SCALE
-        bound, slack, above = _bound_row(net, work, j, lo, hi)
+        bound, slack, above = _bound_row(net, coupling, work, j, lo, hi)
         if _closes(bound, slack):
-            return RELAXED
+            return plain
         if count > 1:
             _add_gaps(net, work, 1.0 / (abs(bound) + slack), lo, hi)
     if count > 1:
         _choose_weights(net, work, lo, hi)
-        bound, slack, above = _bound_row(net, work, count, lo, hi)
+        bound, slack, above = _bound_row(net, coupling, work, count, lo, hi)
         if _closes(bound, slack):
-            return RELAXED
+            return plain
     goal = -3.0 * slack - 0.003 * abs(bound)  # the slopes are rounded afterwards
     if settings.all_steps > 0:
-        choose_all_slopes(net, work, settings.all_steps, goal, lo, hi)
-        above, slack = descend(net, work)
+        choose_all_slopes(net, coupling, work, settings.all_steps, goal, lo, hi)
+        above, slack = descend(net, coupling, work)
     free = find_free(net, work)
     if free > 0 and settings.slope_steps > 0:
         choose_slopes(net, settings, work, free, above, goal, lo, hi)
@@ -316,14 +324,14 @@ def _has_few_units(net: Net, settings: KernelSettings, work: Work) -> bool:
     """Whether only few units can change their sign in the box."""
     count = 0
     for i in range(net.unit[1], net.unit[net.relu.shape[0] - 1]):
-        if work.low[i] < 0.0 < work.high[i]:
+        if work.coupled[i] or work.low[i] < 0.0 < work.high[i]:
             count += 1
     return count <= settings.few_units
 
 
 @njit(**PLAIN)
-def _write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
-    """Store a leaf's multipliers and slopes."""
+def _write_leaf(net: Net, coupling: Coupling, work: Work, kind: int, out: Output) -> None:
+    """Store a leaf's multipliers, and its slopes with the units that went through the coupling."""
     counts = out.counts
     for j in range(out.weights.shape[1]):
         out.weights[counts[LEAVES], j] = np.int32(work.weights[j])
@@ -331,12 +339,18 @@ def _write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
     if kind != SLOPED:
         return
     line = counts[SLOPES]
+    last = 0
     for i in range(net.unit[1], net.unit[net.relu.shape[0] - 1]):
         column = net.column[i]
         if column < 0:
             continue
+        last = max(last, column + 1)
         free = work.coefficient[i] < 0.0 and work.low[i] < 0.0 < work.high[i]
         out.slopes[line, column] = stored_slope(work.slope[i]) if free else np.uint8(0)
+    if coupling.after >= 0:
+        for k in range(coupling.bias.shape[0]):
+            through = work.coupled[net.unit[coupling.after] + k]
+            out.slopes[line, last + k] = coupling.number if through else 0
     counts[SLOPES] += 1
 
 
@@ -385,6 +399,7 @@ def _compile(digest: str) -> Any:
 
     def explore(
         net: Net,
+        coupling: Coupling,
         settings: KernelSettings,
         work: Work,
         hole: Hole,
@@ -404,7 +419,7 @@ def _compile(digest: str) -> Any:
         `most_waited` of them the run stops, so that the box's cells can be tried. Negative:
         the cells did not decide it, or not yet.
 
-        Reads: net, hole. Writes: boxes, clipped, waited, out, work.
+        Reads: net, coupling, hole. Writes: boxes, clipped, waited, out, work.
 
         Args:
             root: the question's box, shape (2, n).
@@ -415,7 +430,7 @@ def _compile(digest: str) -> Any:
         """
         _ = digest
         counts = out.counts
-        measure(net, work, root[0], root[1])
+        measure(net, coupling, work, root[0], root[1])
         room = 3 * boxes.shape[2] + 2  # nodes that one box may add
         while counts[OPEN] > 0:
             nodes = counts[NODES]
@@ -432,9 +447,9 @@ def _compile(digest: str) -> Any:
                 add_leaf(HOLE, out)
                 counts[OPEN] -= 1
                 continue
-            kind = _close_box(net, settings, work, lo, hi)
+            kind = _close_box(net, coupling, settings, work, lo, hi)
             if kind != 0:
-                _write_leaf(net, work, kind, out)
+                _write_leaf(net, coupling, work, kind, out)
                 counts[OPEN] -= 1
                 continue
             seen = _is_candidate(net, work, hole, settings.near_zero, lo, hi, out)

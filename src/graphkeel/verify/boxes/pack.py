@@ -2,7 +2,7 @@
 
 Values are numbered as in property/network.py; their units stand one after the other in all arrays,
 the inputs first, the inequalities last. A row g of a loop becomes one inequality, its chains become
-blocks.
+blocks: V before V∘F, because the choice of coupled units reads V's bounds.
 
 The rounding analysis: a substitution step with coefficients C onto z = Wx + b costs at most
 γ·|C|·(|W||x| + |b|) in float64, whatever the order of summation. The magnitudes are taken once, on
@@ -41,6 +41,20 @@ class Net(NamedTuple):
     order: NDArray[np.int64]  # (inequalities,): those that need few units first
     column: NDArray[np.int64]  # (units,): where a leaf stores the unit's lower slope; −1: nowhere
     rounding: float
+
+
+class Coupling(NamedTuple):
+    """θ of docs/formats.md, multiplied out: what replacing unit k of V∘F by e_k changes."""
+
+    after: int  # the value of V∘F's hidden units; −1: no coupling
+    before: int  # that of V's
+    number: int  # by which leaves name it
+    allowed: NDArray[np.bool_]  # (K,)
+    theta: Array  # (K, K)
+    skip: Array  # (n, K): e_k's coefficients on y
+    bias: Array  # (K,)
+    error: Array  # (K,)
+    slack: Array  # (K,): what adding v_k·θ_k to V's coefficients may cost
 
 
 def pack(network: BlockNetwork, sloped: Sequence[int]) -> Net:
@@ -180,3 +194,47 @@ def first_layers(row: Row) -> list[int]:
     """The values of V∘F's and of V's first hidden layers, of which leaves store slopes."""
     after, before = row.hidden
     return [*([len(before) + 1] if after else []), *([1] if before else [])]
+
+
+def no_coupling(n: int) -> Coupling:
+    """The coupling that changes nothing, for states of n coordinates."""
+    none = np.zeros(0)
+    allowed = np.zeros(0, np.bool_)
+    return Coupling(-1, -1, 0, allowed, np.zeros((0, 0)), np.zeros((n, 0)), none, none, none)
+
+
+def accepts_coupling(row: Row) -> bool:
+    """Whether V∘F and V can be compared unit by unit: V has one hidden layer and F at least one."""
+    after, before = row.hidden
+    return row.name == "decrease" and len(before) == 1 and len(after) >= 2
+
+
+def pack_coupling(row: Row, theta: Array, number: int) -> Coupling:
+    """Multiply a coupling out, its rounding and V's own errors in `error` and `slack`.
+
+    Args:
+        theta: Θ ≥ 0, shape (K, K), K the width of V.
+    """
+    after, before = row.hidden
+    final = row.form.finals[0]
+    v = final.weight[0]
+    v_error = errors_of(final)[0][0]
+    first = before[0]
+    weight_error, bias_error = errors_of(first)
+    reach = box_magnitude(row.lower, row.upper)
+    rounding = gamma(row.n + row.units)
+    magnitude = (np.abs(first.weight) + weight_error) @ reach + np.abs(first.bias) + bias_error
+    error = theta @ (weight_error @ reach + bias_error) + 4.0 * rounding * (theta @ magnitude)
+    uncertain = v_error + 4.0 * rounding * np.abs(v)
+    slack = (theta @ magnitude) * uncertain + TINY
+    return Coupling(
+        after=1 + len(after),
+        before=1,
+        number=number,
+        allowed=(v >= v_error) & theta.any(axis=1),
+        theta=np.ascontiguousarray(theta),
+        skip=np.ascontiguousarray(-(theta @ first.weight).T),
+        bias=-(theta @ first.bias),
+        error=(error + TINY) * (1.0 + rounding),
+        slack=slack * (1.0 + rounding),
+    )

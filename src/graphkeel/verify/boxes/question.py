@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.verify.boxes.coupling import Couplings
 from graphkeel.verify.boxes.explore import Hole, explore
-from graphkeel.verify.boxes.pack import first_layers, pack, row_network
+from graphkeel.verify.boxes.pack import first_layers, no_coupling, pack, row_network
 from graphkeel.verify.boxes.relax import workspace
 from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.kernel import Output
@@ -29,6 +30,7 @@ class Question:
         sloped: list[int],
         settings: BranchSettings | PropertySettings,
         hole: Hole | None = None,
+        couplings: Couplings | None = None,
     ) -> None:
         n = network.inputs
         self.name = name
@@ -37,12 +39,27 @@ class Question:
         self.settings = settings
         self.net = pack(network, sloped)
         self.narrowest = (root[1] - root[0]) * settings.search.narrowest
-        # the one form of a row clips little off, and bounding that again costs more than it saves
-        self.clips = hole is None
         self.hole = hole or Hole(False, np.zeros(n), 0.0, 0.0, False)
+        self.coupled = couplings
+        # the one form of a row clips little off, and bounding that again costs more than it saves
+        self.clips = couplings is None
+        self.no_coupling = no_coupling(n)
+
+    @property
+    def couplings(self) -> list[Array]:
+        """The matrices that leaves name by number."""
+        return [] if self.coupled is None else self.coupled.thetas
+
+    def number_for(self, box: Array, old: int | None, explored: int) -> int:
+        """The number of the coupling for a box, 0 for none; `old` is that of the box around it."""
+        if self.coupled is None:
+            return 0
+        first = self.coupled.first() if old is None else old
+        return self.coupled.number_for(box[0], box[1], first, explored)
 
     def run(
         self,
+        number: int,
         share: float,
         boxes: Array,
         clipped: NDArray[np.bool_],
@@ -53,6 +70,7 @@ class Question:
         """Explore a stack of open boxes until it is empty or something has to be decided: why."""
         why: int = explore(
             self.net,
+            self.no_coupling if self.coupled is None else self.coupled[number],
             self.settings.kernel,
             workspace(self.net),
             self.hole,
@@ -72,9 +90,14 @@ def row_question(
     row: Row,
     loop: Problem,
     shift: float = 0.0,
+    theta: Array | None = None,
     settings: BranchSettings = BRANCH,
 ) -> Question:
-    """Whether g + shift > 0 somewhere on a row's box without the hole."""
+    """Whether g + shift > 0 somewhere on a row's box without the hole.
+
+    Args:
+        theta: a coupling for the whole box, shape (K, K).
+    """
     radii = (loop.hole_radius, inner_radius(loop))
     hole = Hole(row.hole, loop.equilibrium.copy(), *radii, loop.hole_norm == "2")
     return Question(
@@ -85,6 +108,7 @@ def row_question(
         first_layers(row),
         settings,
         hole,
+        Couplings(loop, row, theta, settings.couplings),
     )
 
 

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from graphkeel.verify.affine import TINY
-from graphkeel.verify.boxes.pack import Net
+from graphkeel.verify.boxes.pack import Coupling, Net
 from graphkeel.verify.kernel import PLAIN, copy, lines
 from graphkeel.verify.problem import Array
 
@@ -33,12 +33,14 @@ class Work(NamedTuple):
     base: Array  # the error by rounding, on the root box, and by the bias
     error: Array  # the error on this box
     reach: Array  # of the value
+    coupled: NDArray[np.bool_]  # whether the unit was replaced through the coupling
     forms: Array  # (units·n): a linear form of every unit with a ReLU, for the choice of cuts
     up: Array  # (units·widest): coefficients of upper bounds, unit by unit
     down: Array
     rising: Array  # (widest,): those of one unit
     falling: Array
     touched: NDArray[np.bool_]  # per value: whether it has coefficients
+    versions: Array  # (4·widest): bounds of coupled units, and their forms at the centre
     coefficient: Array  # of one row, on every unit's value; of the inputs what skips the bottom
     relaxed: Array  # the value of each unit on the row's lines at the maximiser
     free: NDArray[np.int64]  # units of the bottom whose lower slope may be chosen
@@ -67,11 +69,11 @@ def workspace(net: Net) -> Work:
     shapes |= dict.fromkeys(("known", "touched"), values)
     shapes |= dict.fromkeys(("up", "down"), units * widest)
     shapes |= dict.fromkeys(("row", "peak", "mean", "score", "share"), n)
-    shapes |= {"forms": units * n, "unit_forms": (units + 1) * n}
+    shapes |= {"forms": units * n, "unit_forms": (units + 1) * n, "versions": 4 * widest}
     shapes |= dict.fromkeys(("rising", "falling"), widest)
     shapes |= {"kept": (rows + 1) * (n + 1), "weights": rows, "slack": rows + 1, "inner": (2, n)}
     shapes["mixed"] = (2, n + 1)
-    kinds: dict[str, Any] = dict.fromkeys(("known", "touched"), np.bool_)
+    kinds: dict[str, Any] = dict.fromkeys(("known", "touched", "coupled"), np.bool_)
     kinds["free"] = np.int64
     return Work(
         **{name: np.zeros(size, kinds.get(name, np.float64)) for name, size in shapes.items()}
@@ -90,7 +92,7 @@ def begin_box(net: Net, work: Work, lo: Array, hi: Array) -> None:
 
 
 @njit(**PLAIN)
-def measure(net: Net, work: Work, lo: Array, hi: Array) -> None:
+def measure(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> None:
     """The errors by rounding on the root box, block by block.
 
     Writes: base; bounds of all blocks."""
@@ -115,7 +117,7 @@ def measure(net: Net, work: Work, lo: Array, hi: Array) -> None:
             work.base[i] = net.bias_error[i] + 2.0 * net.rounding * magnitude + TINY
             work.reach[i] = magnitude
         if net.relu[v]:
-            bound_block(net, work, v, lo, hi)
+            bound_block(net, coupling, work, v, lo, hi)
         else:
             _set_errors(net, work, v)
 
@@ -219,10 +221,10 @@ def _substitute(net: Net, work: Work, p: int, begin: int, rows: int) -> None:
 
 
 @njit(**PLAIN)
-def bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
+def bound_block(net: Net, coupling: Coupling, work: Work, v: int, lo: Array, hi: Array) -> None:
     """Bounds and lines of a ReLU block: all its units are substituted backwards at once.
 
-    Reads: lines of earlier blocks. Writes: error, low, high, forms, lines, reach."""
+    Reads: lines of earlier blocks. Writes: error, low, high, forms, lines, reach, coupled."""
     n = lo.shape[0]
     begin = net.unit[v]
     rows = net.unit[v + 1] - begin
@@ -232,6 +234,8 @@ def bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
     for p in range(v - 1, 0, -1):
         if work.touched[p]:
             _substitute(net, work, p, begin, rows)
+    if v == coupling.after:
+        _coupled_versions(coupling, work, begin, lo, hi)
     for d in range(n):
         at, form = np.uint64(d * rows), np.uint64(begin * n + d * rows)
         for j in range(np.uint64(rows)):
@@ -240,6 +244,8 @@ def bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
             high[np.uint64(begin) + j] += max(c * lo[d], c * hi[d])
             c = down[at + j]
             low[np.uint64(begin) + j] += min(c * lo[d], c * hi[d])
+    if v == coupling.after:
+        _choose_coupled(net, coupling, work, lo.shape[0])
     for i in range(begin, begin + rows):
         chord, lift, alpha = lines(low[i], high[i])
         work.chord[i] = chord
@@ -250,20 +256,81 @@ def bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
 
 
 @njit(**PLAIN)
-def bound_needed(net: Net, work: Work, needs: NDArray[np.bool_], lo: Array, hi: Array) -> None:
+def _coupled_versions(coupling: Coupling, work: Work, begin: int, lo: Array, hi: Array) -> None:
+    """What the units of V∘F would be through the coupling.
+
+    Reads: up, down, low, high (constants). Writes: versions (upper bound, lower bound, and the
+    upper forms at the centre: without the coupling, with it)."""
+    rows = coupling.bias.shape[0]
+    found = work.versions
+    for j in range(rows):
+        found[j] = work.high[begin + j] + coupling.bias[j] + coupling.error[j]
+        found[rows + j] = work.low[begin + j] + coupling.bias[j] - coupling.error[j]
+        found[2 * rows + j] = work.high[begin + j]
+        found[3 * rows + j] = found[j]
+    for d in range(lo.shape[0]):
+        low, high, middle = lo[d], hi[d], 0.5 * (lo[d] + hi[d])
+        for j in range(rows):
+            c = work.up[d * rows + j]
+            found[2 * rows + j] += c * middle
+            c += coupling.skip[d, j]
+            found[3 * rows + j] += c * middle
+            found[j] += max(c * low, c * high)
+            c = work.down[d * rows + j] + coupling.skip[d, j]
+            found[rows + j] += min(c * low, c * high)
+
+
+@njit(**PLAIN)
+def _choose_coupled(net: Net, coupling: Coupling, work: Work, n: int) -> None:
+    """A unit of V∘F takes the better of its two versions.
+
+    Reads: versions, bounds of V's units. Writes: coupled, low, high, error, forms."""
+    begin, before = net.unit[coupling.after], net.unit[coupling.before]
+    rows = coupling.bias.shape[0]
+    found = work.versions
+    for j in range(rows):
+        unit = begin + j
+        low, high = work.low[unit], work.high[unit]
+        work.coupled[unit] = False
+        if not (coupling.allowed[j] and low < 0.0 < high):
+            continue
+        cost = _line_at(found[rows + j], found[j], found[3 * rows + j])
+        for i in range(rows):
+            middle = 0.5 * (work.low[before + i] + work.high[before + i])
+            cost += coupling.theta[j, i] * max(middle, 0.0)
+        if cost < _line_at(low, high, found[2 * rows + j]):
+            work.coupled[unit] = True
+            work.low[unit], work.high[unit] = found[rows + j], found[j]
+            work.error[unit] += coupling.error[j]
+            for d in range(n):
+                work.forms[begin * n + d * rows + j] += coupling.skip[d, j]
+
+
+@njit(**PLAIN)
+def _line_at(low: float, high: float, z: float) -> float:
+    """The upper line of a unit with these bounds, at z."""
+    if low >= 0.0:
+        return z
+    return 0.0 if high <= 0.0 else (z - low) * high / (high - low)
+
+
+@njit(**PLAIN)
+def bound_needed(
+    net: Net, coupling: Coupling, work: Work, needs: NDArray[np.bool_], lo: Array, hi: Array
+) -> None:
     """Bounds of all that one inequality depends on and that is not yet bounded."""
     for v in range(1, net.relu.shape[0]):
         if not needs[v] or work.known[v]:
             continue
         if net.relu[v]:
             work.known[v] = True
-            bound_block(net, work, v, lo, hi)
+            bound_block(net, coupling, work, v, lo, hi)
         else:
             _set_errors(net, work, v)
 
 
 @njit(**PLAIN)
-def descend(net: Net, work: Work) -> tuple[float, float]:
+def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
     """Σ μ_j·s_j substituted down to the bottom, the ReLU blocks that read the inputs alone:
     (constant, slack whatever the slopes of the bottom are).
 
@@ -281,6 +348,8 @@ def descend(net: Net, work: Work) -> tuple[float, float]:
         if net.bottom[v]:
             slack += _bottom_slack(net, work, v)
             continue
+        if v == coupling.after:
+            slack += _onto_lyapunov(net, coupling, work)
         for i in range(net.unit[v], net.unit[v + 1]):
             c = coefficient[i]
             if c == 0.0 or (net.relu[v] and work.high[i] <= 0.0):
@@ -294,6 +363,11 @@ def descend(net: Net, work: Work) -> tuple[float, float]:
                     c *= work.slope[i]
             constant += c * net.bias[i]
             slack += abs(c) * work.error[i]
+            if v == coupling.after and work.coupled[i]:
+                k = i - net.unit[v]
+                constant += c * coupling.bias[k]
+                for d in range(net.unit[1]):
+                    coefficient[d] += c * coupling.skip[d, k]
             for e in range(net.first[v], net.first[v + 1]):
                 p = net.source[e]
                 work.touched[p] = True
@@ -315,6 +389,22 @@ def _bottom_slack(net: Net, work: Work, v: int) -> float:
         if work.high[i] > 0.0:
             c = work.coefficient[i]
             slack += abs(c) * work.error[i] + net.rounding * max(c, 0.0) * work.lift[i]
+    return slack
+
+
+@njit(**PLAIN)
+def _onto_lyapunov(net: Net, coupling: Coupling, work: Work) -> float:
+    """Give V's units their part of the coupled units of V∘F; what that may cost.
+
+    Reads: coefficient, coupled. Writes: coefficient of V's units."""
+    after, before = net.unit[coupling.after], net.unit[coupling.before]
+    slack = 0.0
+    for k in range(coupling.bias.shape[0]):
+        if work.coupled[after + k]:
+            slack += work.weights[0] * coupling.slack[k]
+            for i in range(coupling.bias.shape[0]):
+                part = work.coefficient[after + k] * coupling.theta[k, i]
+                work.coefficient[before + i] += part
     return slack
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from graphkeel.verify.boxes.pack import Net
+from graphkeel.verify.boxes.pack import Coupling, Net
 from graphkeel.verify.boxes.relax import Work, descend
 from graphkeel.verify.kernel import PLAIN, rounded_slope
 from graphkeel.verify.problem import Array
@@ -236,13 +236,15 @@ def _line_value(work: Work, i: int, z: float) -> float:
 
 
 @njit(**PLAIN)
-def choose_all_slopes(net: Net, work: Work, steps: int, goal: float, lo: Array, hi: Array) -> None:
+def choose_all_slopes(
+    net: Net, coupling: Coupling, work: Work, steps: int, goal: float, lo: Array, hi: Array
+) -> None:
     """Polyak steps on the lower slopes of all units with both signs, then round them.
 
     Reads: weights, lines. Writes: slope; coefficient, row, peak."""
     first, end = net.unit[1], net.unit[net.relu.shape[0] - 1]
     for _ in range(steps):
-        constant, _slack = descend(net, work)
+        constant, _slack = descend(net, coupling, work)
         bound = constant + bottom_form(net, work, False) + maximum(work, lo, hi)
         if bound <= goal:
             break

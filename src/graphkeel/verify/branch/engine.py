@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from graphkeel.verify.boxes.pack import row_network, too_large
+from graphkeel.verify.boxes.coupling import find_coupling
+from graphkeel.verify.boxes.pack import accepts_coupling, row_network, too_large
 from graphkeel.verify.boxes.question import row_question
 from graphkeel.verify.branch.sublevel import SublevelRun
 from graphkeel.verify.cells import cells_of
@@ -214,6 +215,7 @@ class _Verification:
         self.falsify_seconds = 0.0  # of these, seconds of falsification from other states
         self.begun = False
         self.faces: Plan | None = None
+        self.theta: Array | None = None  # a coupling for the faces
         self.levels: LevelSearch | None = None
         self.turns = [
             list(pair) for pair in settings.turns
@@ -373,15 +375,20 @@ class _Verification:
 
     def _by_faces(self, faces: Plan) -> ConditionReport:
         """A tree per row and face with a margin."""
+        if self.theta is None and accepts_coupling(faces.faces[0].row):
+            box = (self.problem.lower, self.problem.upper)
+            self.theta = find_coupling(self.problem, *box, self.settings.couplings)
         trees: list[Json | None] = []
         for face in faces.faces:
-            tree = self._tree(face.row, faces.margin, f"{face.side} {face.axis}")
+            tree = self._tree(face.row, faces.margin, self.theta, f"{face.side} {face.axis}")
             trees.append(None if tree is None else {"side": face.side} | tree)
         reason = f"homogeneous around Y; bounded on {len(trees)} face(s)"
         proof = head("homogeneous", self.condition) | {"margin": faces.margin}
         return self._with_proof(reason, proof, "faces", trees)
 
-    def _tree(self, row: Row, shift: float = 0.0, face: str = "") -> Json | None:
+    def _tree(
+        self, row: Row, shift: float = 0.0, theta: Array | None = None, face: str = ""
+    ) -> Json | None:
         """The finished tree of a row, None if it was too large to be kept."""
         key = (row.name, face)
         if key in self.trees:
@@ -390,7 +397,7 @@ class _Verification:
             raise _Undecided(f"node budget: {self.nodes} boxes explored")
         if self.budget.now() >= self.pause:
             raise _TurnOver
-        outcome = self._searched(key, row, shift)
+        outcome = self._searched(key, row, shift, theta)
         if outcome.counterexample is not None:
             raise _Refuted(outcome.counterexample)
         if outcome.timed_out:
@@ -399,10 +406,12 @@ class _Verification:
         if not outcome.closed:
             raise _Undecided(outcome.reason)
         piece = outcome.piece
-        self.trees[key] = None if piece is None else piece.entry(row)
+        self.trees[key] = None if piece is None else piece.entry(row, outcome.couplings)
         return self.trees[key]
 
-    def _searched(self, key: tuple[str, str], row: Row, shift: float) -> Outcome:
+    def _searched(
+        self, key: tuple[str, str], row: Row, shift: float, theta: Array | None
+    ) -> Outcome:
         """The boxes of a row, begun or gone on with."""
         if key in self.searches:
             search = self.searches[key]
@@ -412,7 +421,7 @@ class _Verification:
             rest = replace(self.budget, nodes=self.budget.nodes - self.nodes)
             settings = self.settings
             cells = cells_of(self.problem, self.condition, row, shift, settings.search.cells)
-            question = row_question(row, self.problem, shift, settings)
+            question = row_question(row, self.problem, shift, theta, settings)
             search = self.searches[key] = Search(
                 question,
                 rest,

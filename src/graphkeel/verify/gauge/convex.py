@@ -129,4 +129,4 @@ class _Convex:
         slopes = np.zeros((leaves, len(self.v)), np.uint8)  # V is left to the supports
         numbers = np.arange(1, leaves + 1, dtype=np.int32)[:, None]
         table = (np.stack(supports), numbers)
-        return tree_entry(row, axis, np.array(cut), slopes, [], table)
+        return tree_entry(row, axis, np.array(cut), slopes, [], [], table)

@@ -289,11 +289,11 @@ class _TreeWriter:
         slopes = np.stack(self.slopes)
         supports = (np.stack(self.supports), np.array(self.supported, dtype=np.int32))
         cut = np.array(self.cut)
-        return tree_entry(self.row, self.axis, cut, slopes, self.multipliers, supports)
+        return tree_entry(self.row, self.axis, cut, slopes, [], self.multipliers, supports)
 
     def _leaf(self, leaf: Leaf) -> None:
-        # V has no slopes of its own here
-        others = np.zeros(len(leaf.hidden.chord_after), np.uint8)
+        # V has no slopes of its own here, and nothing is coupled
+        others = np.zeros(2 * len(leaf.hidden.chord_after), np.uint8)
         self.slopes.append(np.concatenate([leaf.slopes, others]))
         if leaf.hidden.signs:
             self.multipliers.append(leaf.multipliers)
