@@ -632,11 +632,11 @@ def seconds() -> str:
     for graph, model, took in rows:
         found.setdefault(model.upper(), []).append((float(took), graph.capitalize()))
     stated = [
-        f"of {'an' if model[0] in 'AS' else 'a'} {model} from {min(took)[0]:g} ({min(took)[1]}) to"
-        f" {max(took)[0]:g} ({max(took)[1]})"
+        f"{min(took)[0]:g} ({min(took)[1]}) to {max(took)[0]:g} ({max(took)[1]}) for"
+        f" {'an' if model[0] in 'AS' else 'a'} {model}"
         for model, took in found.items()
     ]
-    return f"A fit, in processor seconds: {', '.join(stated)}.\n"
+    return f"A fit takes, in processor seconds, {', '.join(stated)}.\n"
 
 
 def quoted(name: str, count: int) -> str:

@@ -42,6 +42,15 @@ def test_commands_in_the_pages_exist(page, line):
     KEEL.parser().parse_args(words[1:])
 
 
+def test_readme_says_what_it_is_in_a_minute():
+    """For whom, when not, what is proved and what it costs, before anything is installed."""
+    first = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Install")[0]
+    spoken = re.sub(r"<!--.*?-->|!\[.*?\]\(.*?\)|(?<=\])\(.*?\)", "", first)
+    assert len(spoken.split()) <= 185
+    for name in ("**For you, if**", "**Not for you, if**", "**Proved**", "processor seconds"):
+        assert name in spoken
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#]+)\)", page.read_text())

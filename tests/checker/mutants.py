@@ -255,8 +255,8 @@ MUTANTS = [
         ("trees.py", "+ weights[0] * margin", "+ 0 * margin", "the margin forgotten"),
         (
             "trees.py",
-            "if unit >= self.row.units or unit in signs:",
-            "if unit >= self.row.units:",
+            "if unit >= self.row.units or unit in signs or",
+            "if unit >= self.row.units or",
             "a unit cut twice",
         ),
         (
@@ -362,14 +362,14 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "ONE), chord, -chord * least",
-            "ONE), chord, 0",
+            "ONE), chord, 0, -chord * least",
+            "ONE), chord, 0, 0",
             "the chord's lift omitted",
         ),
         (
             "relaxation.py",
-            "ONE), chord, -chord * least",
-            "ONE), chord, chord * least",
+            "ONE), chord, 0, -chord * least",
+            "ONE), chord, 0, chord * least",
             "the lift's sign",
         ),
         (
@@ -441,8 +441,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "for c, rise in zip(own, lift, strict=True) if c > 0])",
-            "for c, rise in zip(own, lift, strict=True)])",
+            "[c * (up if c > 0 else down)",
+            "[c * up",
             "lifts of lower lines added",
         ),
         (
@@ -531,8 +531,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "if most <= 0:\n            return -1, most",
-            "if most <= 1 << 60:\n            return -1, most",
+            "if most <= 0 and unit not",
+            "if most <= 1 << 60 and unit not",
             "units called dead that are nearly so",
         ),
         (
@@ -555,8 +555,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "if stage.lift[i] and unit in leaf.slopes:",
-            "if unit in leaf.slopes:",
+            "elif stage.lift[i]:",
+            "else:",
             "stored slopes for units of one sign",
         ),
         (
@@ -1433,7 +1433,12 @@ MUTANTS = [
             "if weight.width != inputs + outputs:",
             "constants left over",
         ),
-        ("properties.py", 'if type(value["relu"]) is not bool:', "if False:", "relu as a number"),
+        (
+            "properties.py",
+            "if type(relu) is not bool or type(square)",
+            "if type(square)",
+            "relu as a number",
+        ),
         (
             "properties.py",
             "known = type(source) is int and 0 <= source < len(widths)",
@@ -1472,20 +1477,20 @@ MUTANTS = [
         ),
         (
             "properties.py",
-            'lower.joined(upper), "a case"',
-            'lower.joined(lower), "a case"',
+            "root = lower.joined(upper)\n    if",
+            "root = lower.joined(lower)\n    if",
             "the lower corner for the box",
         ),
         (
             "properties.py",
-            "relus = [number for number, block in enumerate(blocks, 1) if block.relu]",
-            "relus = [number for number, block in enumerate(blocks, 1) if block.relu][::-1]",
+            "units = [number for number, block in enumerate(blocks, 1) if block.is_units]",
+            "units = [number for number, block in enumerate(blocks, 1) if block.is_units][::-1]",
             "stored slopes in another order",
         ),
         # ---- blocks.py
         (
             "blocks.py",
-            "least = after[number] + every[number].relu",
+            "least = after[number] + every[number].is_units",
             "least = after[number]",
             "ReLUs all at one level",
         ),
@@ -1497,8 +1502,8 @@ MUTANTS = [
         ),
         (
             "blocks.py",
-            "relus.sort(key=lambda number: -after[number])",
-            "relus.sort(key=lambda number: after[number])",
+            "found.sort(key=lambda number: -after[number])",
+            "found.sort(key=lambda number: after[number])",
             "stages in reverse",
         ),
         (
@@ -1534,8 +1539,8 @@ MUTANTS = [
         ),
         (
             "blocks.py",
-            "relus = sorted(number for number in after if every[number].relu)",
-            "relus = sorted(number for number in after if every[number].relu and number > 1)",
+            "found = sorted(number for number in after if every[number].is_units)",
+            "found = sorted(number for number in after if every[number].is_units and number > 1)",
             "the first ReLU left out",
         ),
         ("blocks.py", "if width**2 > MOST_NUMBERS:", "if False:", "networks of any size"),

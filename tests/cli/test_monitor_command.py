@@ -59,6 +59,15 @@ def test_exit_codes_and_history(words, folder, capsys) -> None:
     assert "update the features" in (folder / "run" / "monitor.html").read_text()
 
 
+def test_a_week_needs_no_labels(words, folder, capsys) -> None:
+    week = np.load(folder / "same.npz")
+    np.savez(folder / "bare.npz", x=week["x"], edge_index=week["edge_index"])
+    assert main([*words, "bare.npz"]) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert main(["run", "--dataset", "bare.npz"]) == 2
+    assert "misses the key(s) y" in capsys.readouterr().err
+
+
 def test_prices(words, capsys) -> None:
     dear = ["--price", "update=99", "--price", "label=99", "--price", "retrain=99"]
     assert main([*words, "moved.npz", *dear]) == 0
@@ -85,6 +94,9 @@ def test_a_run_says_which_model(tmp_path, capsys) -> None:
     assert main(words) in (0, 4)
     assert json.loads(capsys.readouterr().out)["drifted"] == []
     assert len(read_history(tmp_path)) == 1
+    own = ["--weights", "net.safetensors", "--factory", "own_net_for_weeks:make"]
+    assert main([*words, *own]) == 2
+    assert "Leave out --weights and --factory" in capsys.readouterr().err
     assert main([*words, "--seed", "7"]) == 2
     assert "no finished seed" in capsys.readouterr().err
 

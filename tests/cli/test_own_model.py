@@ -189,6 +189,13 @@ def test_without_masks_it_says_that_a_split_is_drawn(own, graphs, capsys) -> Non
     assert "nobody says what the model was trained on" in capsys.readouterr().err
 
 
+def test_certify_takes_the_masks_of_the_file(own, graphs, tmp_path, capsys) -> None:
+    words = ["certify", "--dataset", "masked.npz", "--classes", "0", "--form", "paper"]
+    main([*words, "--budget", "0.1", "--json", "--out", str(tmp_path), *own])
+    remarks = json.loads((tmp_path / "certificate.json").read_text())["provenance"]
+    assert remarks["split"] == "public"
+
+
 def test_adapt_with_a_model_of_ones_own(own, graphs, tmp_path, capsys) -> None:
     words = ["adapt", "--source", "masked.npz", "--target", "bare.npz", "--target-labels", "30"]
     assert main([*words, "--json", "--out", str(tmp_path), *own]) == 0

@@ -118,11 +118,21 @@ def test_examples_of_the_help_can_be_copied(capsys) -> None:
         assert not line.startswith("  keel") or line in shown.splitlines()
 
 
-def test_adapt_and_monitor(tmp_path, capsys, monkeypatch) -> None:
+def test_run_monitor_label_and_adapt(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = "run"
     captured(["run", "--seeds", "1", "--split", "random", "--out", run], capsys)
     captured(["monitor", run, "--data", "digits"], capsys)
+
+    def served(*_: object, ready, **__: object) -> None:
+        ready("http://127.0.0.1:65535/?token=" + "x" * 43)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("graphkeel.label.serve", served, raising=False)
+    main(["label", run])
+    shown = capsys.readouterr()
+    assert max(map(len, (shown.out + shown.err).splitlines())) <= WIDTH
+    assert shown.out.splitlines()[0].startswith("0 labels, 0 skipped: ")
     captured(["adapt", "--source", "sbm", "--target", "sbm", "--seeds", "1"], capsys)
 
 

@@ -17,6 +17,7 @@ from graphkeel.verify import load_engine
 
 def test_a_near_name_is_asked_about_and_a_far_one_is_not() -> None:
     assert did_you_mean("certfy", ["certify", "check"]) == "Did you mean certify?"
+    assert did_you_mean("gnc", ["sgc", "gcn", "sage"]) == "Did you mean gcn?", "the same letters"
     assert did_you_mean("zzz", ["certify", "check"]) is None
     check_name("the fruit", "pear", ("apple", "pear"))
     with pytest.raises(ConfigError, match=r"one of apple, pear \(got 'paer'\)\. Did you mean pear"):

@@ -168,6 +168,22 @@ def test_new_nodes_without_a_label_near(rec, early) -> None:
     assert rec.monitor(Data(x=later.x, edge_index=later.edge_index)).far == 4
 
 
+def joined(data: Data, count: int, columns: torch.Tensor) -> Data:
+    """Copies of some nodes and of the edges among them, with features in other columns."""
+    copied = data.subgraph(torch.arange(count))
+    edges = torch.cat([data.edge_index, copied.edge_index + len(data.x)], dim=1)
+    return Data(x=torch.cat([data.x, copied.x[:, columns]]), edge_index=edges)
+
+
+def test_new_nodes_unlike_all_labelled_ones(rec, early) -> None:
+    mixed = torch.randperm(64, generator=torch.Generator().manual_seed(0))
+    apart, alike = (rec.monitor(joined(early, 500, order)) for order in (mixed, torch.arange(64)))
+    assert (alike.far, alike.apart, apart.far, apart.apart) == (500, 0, 500, 500)
+    assert apart.expected < alike.expected - 20, "answers there are guesses"
+    assert apart.action in ("label", "retrain")
+    assert apart.after["update"] + 10 < apart.after["label"] <= apart.after["retrain"]
+
+
 def test_digests_tell_rows_apart() -> None:
     x = torch.randn(50, 7, generator=torch.Generator().manual_seed(0))
     assert len(row_digests(x).unique()) == 50

@@ -50,6 +50,8 @@ def test_what_is_no_graph_is_refused(fitted, call, given) -> None:
         ({"x": None}, "data.x is missing"),
         ({"edge_index": None}, "data.edge_index is missing"),
         ({"x": np.ones((300, 6))}, r"data.x must be a torch tensor \(got ndarray\)"),
+        ({"y": np.zeros(300)}, r"data.y must be a torch tensor \(got ndarray\)\. torch.as_tensor"),
+        ({"y": ["cat"] * 300}, r"data.y must be a torch tensor \(got list\).*LabelEncoder"),
         ({"x": torch.ones(300)}, "x must have shape"),
         ({"edge_index": torch.ones(2, 4)}, "edge_index must hold integers"),
         ({"edge_index": torch.tensor([[0], [300]])}, r"node ids in 0\.\.299"),
@@ -60,6 +62,11 @@ def test_half_a_graph_is_refused(model, data, changes, message) -> None:
         setattr(data, name, value)
     with pytest.raises(DataError, match=message):
         gk.Reconstructor(model).fit(data)
+
+
+def test_a_class_is_no_model(data) -> None:
+    with pytest.raises(ModelError, match=r"\(got the class GCNConv\)\. Build the model"):
+        gk.Reconstructor(GCNConv).fit(data)
 
 
 def test_an_empty_data_object_is_refused(model) -> None:

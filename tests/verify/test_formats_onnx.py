@@ -175,8 +175,8 @@ def test_refusals_are_one_sentence(tmp_path: Path) -> None:
     assert "Sigmoid" in refused(path, unknown.SerializeToString())
     missing = model([node("Relu", ["nothing"], "y")], [], *shape)
     assert "checker of ONNX" in refused(path, missing.SerializeToString())
-    product = model([node("Mul", ["x", "x"], "y")], [], *shape)
-    assert "not linear" in refused(path, product.SerializeToString())
+    product = model([node("MatMul", ["x", "x"], "y")], [], *((2, 2),) * 2)
+    assert "two values" in refused(path, product.SerializeToString())
     nan = constant("w", np.full((2, 2), np.nan, np.float32))
     assert "finite" in refused(
         path, model([node("MatMul", ["x", "w"], "y")], [nan], *shape).SerializeToString()

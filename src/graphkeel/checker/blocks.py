@@ -1,13 +1,14 @@
 """Networks as blocks, and what the linear relaxation is made from: the stages of a row.
 
-Value 0 is the input y; every block is an affine map of earlier values, with a ReLU or without. A
+Value 0 is the input y; every block is an affine map of earlier values, with a ReLU after it,
+squared, or neither. A
 row is a function g, or several, over them, that must satisfy g(y) ≤ 0 (strict: < 0):
 
-    g(y) = final·x + constant,  x being y and the units, which are the ReLUs that g depends on.
+    g(y) = final·x + constant,  x being y and the units, the ReLUs and squares that g depends on.
 
-Units are numbered stage by stage, each ReLU in as late a stage as it can be, the blocks of a stage
-in their order; a block without a ReLU is multiplied out. So V(F(y)) − ρ·V(y) is one network, and a
-linear relaxation of it sees what its two parts have in common.
+Units are numbered stage by stage, each in as late a stage as it can be, the blocks of a stage in
+their order; a block that is neither ReLU nor square is multiplied out. So V(F(y)) − ρ·V(y) is one
+network, and a linear relaxation of it sees what its two parts have in common.
 """
 
 from collections.abc import Sequence
@@ -20,11 +21,16 @@ from .limits import MOST_NUMBERS
 
 
 class Block(NamedTuple):
-    """Σ weight·value(source) + bias, then a ReLU or not."""
+    """Σ weight·value(source) + bias, then a ReLU, its square, or neither."""
 
     terms: list[tuple[int, Matrix]]
     bias: Vector
     relu: bool = False
+    square: bool = False
+
+    @property
+    def is_units(self) -> bool:
+        return self.relu or self.square
 
 
 class Stage(NamedTuple):
@@ -42,6 +48,7 @@ class Row:
     stages: list[Stage]
     outputs: Stage  # g over y and all units; where several, each leaf takes a sum of them
     sloped: tuple[int | None, ...] = ()  # units that leaves store slopes of; None: not needed
+    squares: frozenset[int] = frozenset()  # units that are squares; the others are ReLUs
     name: str = ""
     strict: bool = True
     weighted: bool = True  # every leaf says which sum of the outputs it takes
@@ -76,33 +83,35 @@ def row_of(blocks: list[Block], outputs: Block, n: int, sloped: Sequence[int], w
     """The row of an affine map of a network's values; `sloped` are values whose units leaves store
     slopes of."""
     every = [Block([], Vector([])), *blocks, outputs]
-    after = {len(blocks) + 1: 0}  # of the values needed: how many ReLUs come after them, at most
+    after = {len(blocks) + 1: 0}  # of the values needed: how many units come after them, at most
     for number in range(len(blocks) + 1, 0, -1):
         for source, _ in every[number].terms if number in after else []:
-            least = after[number] + every[number].relu
+            least = after[number] + every[number].is_units
             after[source] = max(after.get(source, 0), least)
-    relus = sorted(number for number in after if every[number].relu)
-    relus.sort(key=lambda number: -after[number])
+    found = sorted(number for number in after if every[number].is_units)
+    found.sort(key=lambda number: -after[number])
     places = {0: 0}  # where the values that are no sums stand: y, then the units
+    squares: set[int] = set()
     width = n
-    for number in relus:
+    for number in found:
         places[number] = width
         width += len(every[number].bias)
+        squares.update(range(places[number] - n, width - n) if every[number].square else ())
     if width**2 > MOST_NUMBERS:
         raise ArithmeticError("the networks are too large")
     made: dict[int, Stage] = {}
     for number in sorted(set(after) - {0}):
         made[number] = _over_places(every[number], places, made, width, work)
     stages = []
-    for level in sorted({after[number] for number in relus}, reverse=True):
-        here = [number for number in relus if after[number] == level]
+    for level in sorted({after[number] for number in found}, reverse=True):
+        here = [number for number in found if after[number] == level]
         stages.append(_stacked([made[number] for number in here], places[here[0]]))
     units: list[int | None] = []
     for number in sloped:
         first = places.get(number)
         count = len(every[number].bias)
         units += [None] * count if first is None else range(first - n, first - n + count)
-    return Row(n, stages, made[len(blocks) + 1], tuple(units))
+    return Row(n, stages, made[len(blocks) + 1], tuple(units), frozenset(squares))
 
 
 def _over_places(

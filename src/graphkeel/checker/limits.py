@@ -9,6 +9,7 @@ MOST_PRODUCTS = 1 << 32  # of numbers, in one product of matrices
 MOST_BITS = 1 << 32  # of one network: half a gigabyte
 MOST_NUMBERS = 1 << 22  # of the weights between the units of a row, with their zeros
 LONGEST_PRODUCT = 1 << 14  # bits of a product of one weight of every layer
+HIGHEST = 400  # bits before the point of what is squared; in a chain of squares they double
 MOST_WORDS = 4096  # of a model with message passing
 MOST_STEPS = 10**4  # of steering that are recorded
 LONGEST = 10**5  # steps into the hole; a longer bound is not worth stating

@@ -16,6 +16,7 @@ from .exact import Matrix, Vector, Work
 from .networks import collapsed, read_source
 from .problem import FALLS, STAYS, Loop, Problem, read_problem
 from .reading import Rejected, Unreadable, items, mapping, matrix, number, vector
+from .squares import rewritten
 from .trees import Tree
 
 _REMARKS = frozenset({"sha256", "provenance"})
@@ -44,13 +45,14 @@ def _read_blocks(network: dict[str, Any]) -> tuple[list[Block], list[int]]:
     widths = [network["inputs"]]
     blocks: list[Block] = []
     for value in items(network["blocks"], "blocks", most=10_000):
-        mapping(value, "a block", {"terms", "bias", "relu"})
-        if type(value["relu"]) is not bool:
-            raise Unreadable("relu must be true or false")
+        mapping(value, "a block", {"terms", "bias", "relu"}, frozenset({"square"}))
+        relu, square = value["relu"], value.get("square", False)
+        if type(relu) is not bool or type(square) is not bool or (relu and square):
+            raise Unreadable("relu and square must be true or false, and not both true")
         bias = vector(value["bias"], "a bias")
         given = items(value["terms"], "terms", most=10_000)
         terms = [_term(term, widths, len(bias)) for term in given]
-        blocks.append(Block(terms, bias, value["relu"]))
+        blocks.append(Block(terms, bias, relu, square))
         widths.append(len(bias))
     return blocks, widths
 
@@ -65,7 +67,8 @@ def _term(value: Any, widths: list[int], height: int) -> tuple[int, Matrix]:
 
 
 def _check_case(value: Any, blocks: list[Block], widths: list[int], work: Work) -> int:
-    case = mapping(value, "a case", {"lower", "upper", "weight", "constant", "tree"})
+    names = {"lower", "upper", "weight", "constant", "tree"}
+    case = mapping(value, "a case", names, frozenset({"squares", "outputs"}))
     inputs, outputs = widths[0], widths[-1]
     lower, upper = (vector(case[name], name, inputs) for name in ("lower", "upper"))
     weight, constant = matrix(case["weight"], "weight"), vector(case["constant"], "constant")
@@ -75,10 +78,13 @@ def _check_case(value: Any, blocks: list[Block], widths: list[int], work: Work) 
         raise Unreadable("the box is empty")
     over_x = Matrix([line[:inputs] for line in weight.rows], weight.exp)
     over_n = Matrix([line[inputs:] for line in weight.rows], weight.exp)
-    relus = [number for number, block in enumerate(blocks, 1) if block.relu]
+    units = [number for number, block in enumerate(blocks, 1) if block.is_units]
     asked = Block([(0, over_x), (len(blocks), over_n)], constant)
-    row = row_of(blocks, asked, inputs, relus, work)
-    return _check_tree(row, case["tree"], lower.joined(upper), "a case", work)
+    row = row_of(blocks, asked, inputs, units, work)
+    root = lower.joined(upper)
+    if "squares" in case:
+        row = rewritten(row, case["squares"], case.get("outputs"), root, work)
+    return _check_tree(row, case["tree"], root, "a case", work)
 
 
 def _check_tree(row: Row, value: Any, root: Vector, where: str, work: Work) -> int:

@@ -4,9 +4,10 @@ Each ReLU is put between two lines, chosen from the bounds l ≤ z ≤ u of its 
 
     l ≥ 0: z and z.   u ≤ 0: 0 and 0.   else: α·z ≤ relu(z) ≤ s·(z − l), 0 ≤ α ≤ 1, s ≥ u/(u − l).
 
-Substituted backwards from the last stage to y they give a linear form above g, whose maximum over
-the box is plain arithmetic. Slopes are *choices*, sound whatever they are, and are multiples of
-2^-60; all that is claimed of them is computed without rounding.
+A square is put between its chord and a tangent, z² ≥ a·z − a²/4 for any a, here near
+2·(l + α·(u − l)). Substituted backwards from the last stage to y the lines give a linear form above
+g, whose maximum over the box is plain arithmetic. Slopes are *choices*, sound whatever they are,
+and are multiples of 2^-60; all that is claimed of them is computed without rounding.
 
 A unit whose input has one sign on a box is 0 or z there, and on every part of that box: it is
 multiplied out of the forms of later units (`View`), once for all leaves below. What is left to be
@@ -29,6 +30,7 @@ from typing import Any, NamedTuple
 
 from .blocks import Row
 from .exact import Ints, Vector, Work, scaled, shifted
+from .limits import HIGHEST
 
 BITS = 60
 ONE = 1 << BITS
@@ -36,6 +38,7 @@ Box = tuple[Ints, Ints]  # lower and upper ends
 Signs = Mapping[int, bool]  # by unit: whether its input is ≥ 0, or else ≤ 0
 _NONE: Mapping[int, Any] = MappingProxyType({})
 Support = tuple[Vector, Fraction] | None  # slopes and a constant, to be added to a form over y
+Line = tuple[int, int, int, int, tuple[int, int]]  # lower, upper, drop, lift; the bounds
 Known = list[tuple[int, Ints, int]]  # a place of a view, the form of its value, and the constant
 
 
@@ -66,7 +69,9 @@ class Lines(NamedTuple):
     columns: list[Ints]  # of the forms
     lower: Ints
     upper: Ints
+    drop: Ints  # the lower lines' values at z = 0, of ReLUs 0
     lift: Ints
+    ends: list[tuple[int, int]]  # the bounds
 
 
 class Leaf(NamedTuple):
@@ -111,6 +116,7 @@ class Relaxation:
         self.exp = exp - BITS * len(row.stages)
         parts = [part for stage in stages for part in stage]
         self.bits = longest + sum(part.bits + part.exp for part in parts) - self.exp
+        self.bits += HIGHEST * len(row.stages) if row.squares else 0
 
     def narrowed(self, view: View, box: Box, signs: Signs) -> View:
         """The view of a part of the box, what has one sign there multiplied out."""
@@ -121,9 +127,15 @@ class Relaxation:
         wanted = self._wanted(view, leaf)
         needed = None if leaf.thetas else self._needed(view, wanted.forms[0], leaf.signs)
         (_, outputs), stages = self._relaxed(view, box, leaf, wanted, needed)
-        for stage in stages:
+        for k, stage in enumerate(stages):
             for i, unit in enumerate(stage.units):
-                if stage.lift[i] and unit in leaf.slopes:  # only there has it both signs
+                if unit not in leaf.slopes:
+                    continue
+                if unit in self.row.squares:
+                    exp = self.exps[k] - BITS * k
+                    place = Fraction(leaf.slopes[unit], 255)
+                    stage.lower[i], stage.drop[i] = _tangent(*stage.ends[i], exp, place)
+                elif stage.lift[i]:  # only there has it both signs
                     stage.lower[i] = (leaf.slopes[unit] << BITS) // 255
         pulls = {}
         betas = leaf.weights[len(view.outputs.forms) :]
@@ -173,7 +185,10 @@ class Relaxation:
                 if needed is not None and first + i not in needed:
                     continue  # every form that is left has zero there
                 ends = self._bounds(forms[i], constants[i], stages, box, leaf, unit)
-                if unit in self.kept or ends[0] < 0 < ends[1]:
+                if unit in self.row.squares:
+                    open_.append(i)
+                    lines.append(_square_line(*ends, self.exps[k] - BITS * k))
+                elif unit in self.kept or ends[0] < 0 < ends[1]:
                     open_.append(i)
                     lines.append(_line(*ends))
                 elif ends[0] >= 0:
@@ -221,7 +236,7 @@ class Relaxation:
         """Bounds of a unit's input, by substitution both ways, on the side that its sign is on."""
         up, low = leaf.supports.get(unit, (None, None))
         most = self._most(form, constant, stages, box, up)
-        if most <= 0:
+        if most <= 0 and unit not in self.row.squares:
             return -1, most
         least = -self._most([-c for c in form], -constant, stages, box, low)
         if unit in leaf.signs:
@@ -243,7 +258,7 @@ class Relaxation:
         skipped = 0  # bits by which the coefficients are shorter than if no stage were left out
         constant <<= BITS * len(stages)
         for k in range(len(stages) - 1, -1, -1):
-            units, constants, columns, lower, upper, lift = stages[k]
+            units, constants, columns, lower, upper, drop, lift, _ = stages[k]
             start = len(form) - len(units)
             own, form = form[start:], form[:start]
             pulled = [pulls.get(unit, 0) for unit in units] if pulls else []
@@ -254,7 +269,9 @@ class Relaxation:
             if pulled:
                 by = self.exps[k] - exp + BITS * (len(stages) - k) - skipped
                 sloped = [c + (pull << by) for c, pull in zip(sloped, pulled, strict=True)]
-            lifted = sum([c * rise for c, rise in zip(own, lift, strict=True) if c > 0])
+            lifted = sum(
+                [c * (up if c > 0 else down) for c, down, up in zip(own, drop, lift, strict=True)]
+            )
             constant += (lifted + sum(map(mul, sloped, constants))) << skipped
             sums = [sum(map(mul, sloped, column)) for column in columns]
             form = [(c << BITS) + value for c, value in zip(form, sums, strict=True)]
@@ -275,9 +292,9 @@ class Relaxation:
         self.work.spend(2 * forms * products, self.bits)
 
 
-def _with_lines(layer: Layer, bits: int, lines: list[tuple[int, int, int]]) -> Lines:
+def _with_lines(layer: Layer, bits: int, lines: list[Line]) -> Lines:
     columns = [list(column) for column in zip(*layer.forms, strict=True)]
-    found = [list(part) for part in zip(*lines, strict=True)] if lines else [[], [], []]
+    found: Any = [list(part) for part in zip(*lines, strict=True)] if lines else [[]] * 5
     return Lines(layer.units, shifted(layer.constants, bits), columns, *found)
 
 
@@ -286,15 +303,39 @@ def highest(form: Ints, low: Ints, high: Ints) -> int:
     return sum([c * (b if c > 0 else a) for c, a, b in zip(form, low, high, strict=True)])
 
 
-def _line(least: int, most: int) -> tuple[int, int, int]:
+def _line(least: int, most: int) -> Line:
     """The two lines around a ReLU whose input has these bounds."""
     if least >= 0 or most <= 0:
         slope = ONE if least >= 0 else 0
-        return slope, slope, 0
+        return slope, slope, 0, 0, (least, most)
     width = most - least
     slope = (ONE >> 1) + ((most + least) << (BITS + 2)) // width
     chord = -((-most << BITS) // width)  # rounded up
-    return min(max(slope, 0), ONE), chord, -chord * least
+    return min(max(slope, 0), ONE), chord, 0, -chord * least, (least, most)
+
+
+def _square_line(least: int, most: int, exp: int) -> Line:
+    """The chord and the middle tangent of a square whose input has these bounds, times 2^exp.
+
+    Its value is z²: in units of z times 2^exp, hence the shifts."""
+    if max(abs(least), abs(most)).bit_length() + exp > HIGHEST:
+        raise ArithmeticError("the values of the network are too large")
+    slope, drop = _tangent(least, most, exp, Fraction(1, 2))
+    chord = _moved(least + most, exp + BITS)
+    lift = max(_moved(end * end, exp + BITS) - chord * end for end in (least, most))
+    return slope, chord, drop, lift, (least, most)
+
+
+def _tangent(least: int, most: int, exp: int, place: Fraction) -> tuple[int, int]:
+    """A line below a square: its slope a, and −a²/4."""
+    at = 2 * (least * place.denominator + (most - least) * place.numerator)
+    slope = _moved(at, exp + BITS) // place.denominator
+    return slope, -_moved(slope * slope, -exp - BITS - 2)
+
+
+def _moved(value: int, by: int) -> int:
+    """value·2^by, rounded up."""
+    return value << by if by >= 0 else -(-value >> -by)
 
 
 def rounded(floats: Sequence[float]) -> Vector:

@@ -326,8 +326,8 @@ class Tree:
             level = scaled(next(places), self.exp)
             return (part[0], signs, levels.below(level)), (part[0], signs, levels.above(level))
         unit = axis - n
-        if unit >= self.row.units or unit in signs:
-            raise Rejected(f"{self.where}: a unit is cut twice, or there is none of that number")
+        if unit >= self.row.units or unit in signs or unit in self.row.squares:
+            raise Rejected(f"{self.where}: a unit is cut twice, or there is no such ReLU")
         dead, active = ({**signs, unit: sign} for sign in (False, True))
         return (part[0], dead, levels), (part[0], active, levels)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -34,7 +35,7 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.shared.own_model import chosen_model, specs
+from graphkeel.cli.shared.own_model import DRAWN, chosen_model, own_split, specs
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.signals import raise_pending
@@ -59,10 +60,8 @@ HELP = "prove the class controllers of a frozen model stable, and write certific
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    split = {"default": "biased", "help": "biased, random or public (default biased)"}
     features = "auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)"
-    first = ("--dataset", "--model", "--split", "--features")
-    add_options(parser, *first, split=split, features=features)
+    add_options(parser, "--dataset", "--model", "--split", "--features", features=features)
     add("--classes", default="all", help="all, or labels separated by commas (default all)")
     add("--form", default="anchored", help="anchored, homogeneous or paper (default anchored)")
     add("--engine", default="auto", help="who decides: auto, branch or smt (default auto)")
@@ -131,13 +130,17 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
     from graphkeel.graph.features import parse_features
     from graphkeel.verify import load_engine
 
-    name, _ = chosen_model(args)
+    name, options = chosen_model(args)
     features, pca = parse_features(args.features)
-    spec = specs(args).RunSpec(args.dataset, name, split=args.split, features=features, pca=pca)
+    split = args.split or DRAWN
+    spec = specs(args).RunSpec(args.dataset, name, split=split, features=features, pca=pca)
     spec.check_names()
     _config(args, {})
     load_engine(args.engine)
-    task = spec.task(args.seed)
+    if args.split is None and options:
+        split = own_split(spec.graph(), split)
+    args.split = split  # as the certificate tells
+    task = replace(spec, split=split).task(args.seed)
     return task, _labels(args.classes, task.n_classes)
 
 

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(args: argparse.Namespace, address: str) -> None:
     """The address, on stderr: it is no result, and good for one browser."""
-    sys.stderr.write(f"Label at {address}\nEnd with Ctrl-C; every answer is saved at once.\n")
+    sys.stderr.write(f"{address}\nOpen it in a browser. Every answer is saved; end with Ctrl-C.\n")
     sys.stderr.flush()
     if args.open:
         import webbrowser

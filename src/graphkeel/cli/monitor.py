@@ -88,11 +88,11 @@ def _show(args: argparse.Namespace, found: DriftReport) -> None:
 
     print_ = console().print
     print_(f"[bold]{ACTIONS[found.action]}[/]: {verbatim(found.reason)}", highlight=False)
-    table = Table(title=verbatim(f"{args.data} against the graph of {args.folder}"))
-    for column in ("what", "effect", "p-value", ""):
-        table.add_column(column, justify="left" if column == "what" else "right")
+    table = Table()
+    for column in ("against the fit", "effect", "p-value", "drifted"):
+        table.add_column(column, justify="right" if column in ("effect", "p-value") else "left")
     for test in found.tests:
-        mark = "drifted" if test.drifted else ""
+        mark = "yes" if test.drifted else "no"
         table.add_row(test.name, f"{test.effect:.2f}", f"{test.p_value:.2g}", mark)
     print_(table)
     emit_lines(_lines(args, found))

@@ -14,7 +14,8 @@ def did_you_mean(typed: object, known: Iterable[str], near: float = 0.6) -> str 
 
     >>> did_you_mean("certfy", ["certify", "check"])
     'Did you mean certify?'"""
-    nearest = difflib.get_close_matches(str(typed), list(known), n=1, cutoff=near)
+    nearest = difflib.get_close_matches(str(typed), list(known), n=3, cutoff=near)
+    nearest.sort(key=lambda word: sorted(word) != sorted(str(typed)))  # the same letters first
     return f"Did you mean {nearest[0]}?" if nearest else None
 
 

@@ -65,7 +65,9 @@ def check_graph(data: object) -> None:
             raise DataError(
                 f"data.{field} is missing" if missing else f"data.{field} must be a torch tensor",
                 got=None if missing else type(value).__name__,
-                fix=f"Set data.{field} before handing the graph over.",
+                fix=f"Set data.{field} before handing the graph over."
+                if missing
+                else "torch.as_tensor makes one of an array, or of a table's to_numpy().",
             )
     x, edge_index = data.x, data.edge_index  # type: ignore[attr-defined]
     if x.dim() != 2:
@@ -156,7 +158,13 @@ def _first_is_graph(data: Any) -> bool:
 def _classes(data: Data, n_nodes: int) -> Any:
     """The labels as whole numbers, one per node; other kinds of task are refused."""
     y = data.get("y")
-    if not isinstance(y, Tensor) or y.dim() == 0:
+    if y is not None and not isinstance(y, Tensor):
+        raise DataError(
+            "data.y must be a torch tensor",
+            got=type(y).__name__,
+            fix="torch.as_tensor makes one; of names, scikit-learn's LabelEncoder makes numbers.",
+        )
+    if y is None or y.dim() == 0:
         return y
     if y.shape[0] != n_nodes:
         if y.shape[0] == 1 or data.get("batch") is not None:

@@ -64,9 +64,13 @@ class FrozenModel:
         n_classes: int | None = None,
         graph: Data | None = None,
     ) -> None:
-        if not callable(model):
+        if not callable(model) or isinstance(model, type):
             raise ModelError(
-                "a model must be a torch module or a callable", got=type(model).__name__
+                "a model must be a torch module or a callable",
+                got=f"the class {model.__name__}"
+                if isinstance(model, type)
+                else type(model).__name__,
+                fix="Build the model, and load its weights into it.",
             )
         if not isinstance(return_type, ReturnType):
             check_name("return_type", return_type, [kind.value for kind in ReturnType], ModelError)

@@ -310,7 +310,7 @@ def _stored(path: Path) -> dict[str, Tensor]:
     except Exception as error:  # torch raises its own, pickle's and zip's
         raise ModelError(
             f"{path} is no file of weights alone",
-            got=f"{type(error).__name__}: {error}"[:200],
+            got="a whole model, or no weights at all",
             fix="Write it with torch.save(model.state_dict(), path), or as safetensors.",
         ) from error
     held = content.get("state_dict", content) if isinstance(content, dict) else content

@@ -82,38 +82,27 @@ def confidence_drift(before: Array, after: Array, settings: DriftSettings) -> Dr
 
 
 def share_drift(before: Counts, after: Counts, settings: DriftSettings) -> DriftTest:
-    """Shares of the answered classes, nodes of each of shape (C,), by the chi-square test; the
-    effect is the total variation."""
-    return _judged(
-        "class shares",
-        "chi-square, total variation",
-        _chi_square(before, after),
-        float(np.abs(before / before.sum() - after / after.sum()).sum() / 2),
-        settings.shares,
-        settings,
-    )
+    """Shares of the answered classes, nodes of each of shape (C,), by the chi-square test."""
+    words = "chi-square, total variation"
+    return _counted("class shares", words, before, after, settings.shares, settings)
 
 
 def homophily_drift(before: Counts, after: Counts, settings: DriftSettings) -> DriftTest:
-    """Edges within a class and between two, shape (2,), by the chi-square test; the effect is the
-    difference of their shares."""
-    return _judged(
-        "homophily",
-        "chi-square, difference of shares",
-        _chi_square(before, after),
-        float(abs(before[0] / max(1, before.sum()) - after[0] / max(1, after.sum()))),
-        settings.homophily,
-        settings,
-    )
+    """Edges within a class and between two, shape (2,), by the chi-square test."""
+    words = "chi-square, difference of shares"
+    return _counted("homophily", words, before, after, settings.homophily, settings)
 
 
-def _chi_square(before: Counts, after: Counts) -> float:
-    """The p-value; categories that neither has are left out."""
+def _counted(
+    name: str, test: str, before: Counts, after: Counts, large: float, settings: DriftSettings
+) -> DriftTest:
+    """By the chi-square test on categories that either has; the effect is the total variation."""
     table = np.stack([before, after])
     table = table[:, table.sum(axis=0) > 0]
-    if table.shape[1] < 2 or not table.sum(axis=1).all():
-        return 1.0
-    return float(chi2_contingency(table).pvalue)
+    is_some = table.shape[1] > 1 and table.sum(axis=1).all()
+    p_value = float(chi2_contingency(table).pvalue) if is_some else 1.0
+    effect = np.abs(before / max(1, before.sum()) - after / max(1, after.sum())).sum() / 2
+    return _judged(name, test, p_value, float(effect), large, settings)
 
 
 def _judged(

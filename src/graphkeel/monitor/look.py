@@ -31,9 +31,9 @@ from graphkeel.monitor.drift import (
     share_drift,
 )
 from graphkeel.monitor.profile import (
+    NEAR,
     Profile,
     believed,
-    far_from_labels,
     hops_to_labels,
     row_digests,
     same_class,
@@ -125,9 +125,10 @@ def monitor(
     now = _Now.of(rec, graph, profile, another, model_kwargs)
     tests = _tests(profile, now, settings)
     free = unlabelled(now.rec, len(now.answers)) if not another else now.arrived
-    far = far_from_labels(now.rec)[0 if another else len(profile.rows) :]
+    hops = hops_to_labels(now.rec)
+    far = hops[0 if another else len(profile.rows) :] > NEAR
     suggested = now.rec.suggest(settings.suggested)
-    apart = unlike_all_labelled(now, settings)
+    apart = unlike_all_labelled(now, hops, settings)
     chances = now.probabilities.clone()
     chances[apart] = 1.0 / chances.shape[1]
     expected = believed(chances, now.answers, free)
@@ -221,12 +222,11 @@ class _Now:
         return self.rec._context.edge_index
 
 
-def unlike_all_labelled(now: _Now, settings: MonitorSettings) -> Tensor:
+def unlike_all_labelled(now: _Now, hops: Tensor, settings: MonitorSettings) -> Tensor:
     """Nodes that came, farther from every label than any node that was there and has a path to one,
     if their features are drawn otherwise than those of labelled nodes, bool, shape (N,): nothing
     says that what labels taught holds there."""
     none = torch.zeros_like(now.arrived)
-    hops = hops_to_labels(now.rec)
     there = hops[~now.arrived & hops.isfinite()]
     labelled = (hops == 0).nonzero().flatten()
     beyond = now.arrived & (hops > (there.max() if len(there) else torch.inf))

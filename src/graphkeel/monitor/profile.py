@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SAMPLE = 1000  # rows of features that are kept, as the format has it
 _BLOCK = 1 << 12  # rows digested at once
-_HOPS = 3  # within which a label is near, as the format has it
+NEAR = 3  # hops within which a label is near, as the format has it
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +106,6 @@ def unlabelled(rec: Reconstructor, n_nodes: int) -> Tensor:
     free[rec.labels_.nodes] = False
     free[rec._validation.nodes] = False
     return free
-
-
-def far_from_labels(rec: Reconstructor) -> Tensor:
-    """Nodes without a label within a few hops, bool, shape (N,)."""
-    return hops_to_labels(rec) > _HOPS
 
 
 def hops_to_labels(rec: Reconstructor) -> Tensor:

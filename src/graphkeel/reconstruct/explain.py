@@ -90,8 +90,8 @@ class Explanation:
     def table(self) -> str:
         """The terms as text, largest first, with bars."""
         head = (
-            f"node {self.node}: class {self.decided} ({100 * self.probability:.0f} %) before"
-            f" {self.next_class}; the model alone says {self.untouched}"
+            f"node {self.node}: class {self.decided} ({100 * self.probability:.0f} %), then"
+            f" class {self.next_class}; the model alone says {self.untouched}"
         )
         widest = max((abs(term.for_class) for term in self.terms), default=1.0) or 1.0
         rows = [
@@ -129,7 +129,7 @@ def kind_of(name: str) -> str:
         return "self-training"
     if name.startswith("model"):
         return "model"
-    return "labels" if name.startswith("labels") else "features"
+    return "labels" if name.startswith(("labels", "source")) else "features"
 
 
 def sources_of(decision: Decision) -> tuple[Source, ...]:

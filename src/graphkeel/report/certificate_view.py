@@ -3,13 +3,14 @@ the surface."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from graphkeel.certificate import CheckResult
 from graphkeel.certificate.encoding import decode_array
-from graphkeel.certificate.equilibrium import graph_sentences
+from graphkeel.certificate.equilibrium import at_most, graph_sentences
 from graphkeel.certificate.sources import Layer, collapsed, collapsed_loop, source_from_json
 from graphkeel.report.charts import loop_chart
 from graphkeel.report.sources import PAGE
@@ -85,6 +86,7 @@ def _graph_view(certificate: dict[str, Any]) -> dict[str, Any]:
 
 def _class_row(entry: dict[str, Any]) -> dict[str, Any]:
     conditions, problem = entry["conditions"], entry["problem"]
+    radius = entry["conclusion"].get("radius")
     return {
         "label": entry["class"],
         "form": entry["form"],
@@ -93,21 +95,22 @@ def _class_row(entry: dict[str, Any]) -> dict[str, Any]:
         "engines": sorted(
             {conditions[name]["engine"] for name in ("positivity", "decrease", "invariance")}
         ),
-        "distance": conditions["representative"]["distance"],
+        "distance": at_most(conditions["representative"]["distance"], 3),
         "kind": entry["conclusion"]["kind"],
         "sentence": entry["conclusion"]["sentence"],
-        "radius": entry["conclusion"].get("radius"),
+        "radius": "" if radius is None else at_most(radius, 3),
         "rho": problem["rho"],
         "hole_radius": problem["hole_radius"],
     }
 
 
 def _conclusions(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Conclusions, once for all classes of which the very same is said: a sentence with the
-    numbers of one class may be false of another."""
+    """Conclusions, once for all classes of which the same is said but for the radius, which stands
+    in their rows: a sentence with the numbers of one class may be false of another."""
     groups: dict[str, list[Any]] = {}
     for row in classes:
-        groups.setdefault(row["sentence"], []).append(row["label"])
+        shared = re.sub(r"within [\d.e-]+ of Y", "within the radius below of Y", row["sentence"])
+        groups.setdefault(shared, []).append(row["label"])
     return [{"sentence": sentence, "labels": labels} for sentence, labels in groups.items()]
 
 

@@ -157,13 +157,8 @@ def loop_chart(steps: Mapping[str, Any], nodes: int, kappa: float) -> Markup:
         _line("bound", [(x(t), y(residuals[0] * kappa**t)) for t in range(len(certain))]),
         _line("fall", [(x(t), y(value)) for t, value in enumerate(residuals)]),
         _line("certain", [(x(t), at(100.0 * one / nodes)) for t, one in enumerate(certain)]),
-        _words(
-            "fall",
-            _LAYOUT.left,
-            18,
-            f"V = ‖loop(Ŷ) − Ŷ‖; dashed: what the factor {kappa:.3g} allows",
-        ),
-        _words("certain right", _END - 148, 18, "nodes with a certain class"),
+        _words("fall", _LAYOUT.left, 18, "V; dashed: its bound"),
+        _words("certain left", _END, 18, "nodes with a certain class"),
     ]
     label = "V and the certain nodes over the steps of the loop on the real graph"
     return _chart(_LAYOUT.bottom + 36, label, parts)

@@ -97,6 +97,12 @@ def _spec(folder: Path, specs: Any, stored: Any) -> Any:
 
 def with_own_model(folder: Path, options: dict[str, Any]) -> Reconstructor:
     """The reconstruction in a folder, with a model of the user's own."""
+    if read_run(folder) is not None:
+        raise ConfigError(
+            "this run says itself which model it is for",
+            got=str(folder),
+            fix="Leave out --weights and --factory.",
+        )
     stored = load_reconstructor(folder)
     sizes = (stored.n_features_in_, len(stored.classes_))
     model = own_model(str(options["weights"]), str(options["factory"]), *sizes)
@@ -128,7 +134,7 @@ def report_facts(folders: Sequence[Path]) -> dict[str, Any] | None:
 
 def later_graph(name: str, features: str) -> Data:
     """A graph without labels, its features prepared as those of the run."""
-    graph = load_graph(name)
+    graph = load_graph(name, labels=False)
     kind = graph.auto_features if features == "auto" else features
     if kind.startswith("pca"):
         raise ConfigError(

@@ -24,7 +24,7 @@ from graphkeel.core.files import user_cache
 from graphkeel.verify import relaxation
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import RELAXED, SLOPE_STEPS, SLOPED
-from graphkeel.verify.relaxation import relu_lines
+from graphkeel.verify.relaxation import relu_lines, square_lines
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -38,6 +38,7 @@ OPEN, NODES, CUTS, LEAVES, SLOPES = range(5)  # entries of a run's `counts`
 CLIPPED = -5  # a leaf that the bounds of the box around it close; never in a proof
 
 lines = njit(**PLAIN)(relu_lines)
+lines_of_square = njit(**PLAIN)(square_lines)
 
 
 class Output(NamedTuple):
@@ -92,6 +93,15 @@ def relaxation_gap(coefficient: float, low: float, high: float, lift: float, slo
     if coefficient > 0.0:
         return coefficient * lift
     return -coefficient * max(-slope * low, (1.0 - slope) * high)
+
+
+@njit(**PLAIN)
+def square_gap(coefficient: float, low: float, high: float, place: float) -> float:
+    """The same for a square whose tangent is at a place of [low, high]."""
+    width = high - low
+    if coefficient > 0.0:
+        return 0.25 * coefficient * width * width
+    return -coefficient * (max(place, 1.0 - place) * width) ** 2
 
 
 @njit(**PLAIN)

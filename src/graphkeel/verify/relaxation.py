@@ -38,6 +38,18 @@ def relu_lines(low: float, high: float) -> tuple[float, float, float]:
     return chord, lift, slope
 
 
+def square_lines(low: float, high: float, place: float) -> tuple[float, float, float, float]:
+    """The lines around the square of an input in [low, high]: (chord, lift, slope, drop).
+
+    slope·z + drop ≤ z² ≤ chord·z + lift; the lower line is the tangent at low + place·(high − low).
+    """
+    chord = low + high
+    size = max(abs(low), abs(high))
+    lift = -low * high + 8.0 * _PAD * size * size
+    at = low + place * (high - low)
+    return chord, lift, 2.0 * at, -at * at * (1.0 + _PAD) - _TINY
+
+
 lines_of = np.vectorize(relu_lines, otypes=[float, float, float])
 
 

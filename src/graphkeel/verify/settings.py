@@ -121,6 +121,18 @@ class PropertySettings:
 
 
 @dataclass(frozen=True)
+class SquareSettings:
+    """The choice of squares for quadratic outputs."""
+
+    samples: int = 8_000  # random inputs
+    nearest: int = 100  # of these, those nearest to a violation, which the choice is made for
+    width: float = 0.05  # of the boxes that it is made for, as a share of the root's half
+    ridge: float = 1e-3  # added to the moments, as a share of them
+    least: float = 1e-13  # of the largest eigenvalue; what is smaller is left to the remainder
+    most_places: int = 400  # inputs and units up to which it is made, in rational numbers
+
+
+@dataclass(frozen=True)
 class AttackSettings:
     """The search for a violation by sampling, gradients and linear programs; the defaults are those
     of loops."""
@@ -158,6 +170,7 @@ class FileLimits:
 SEARCH = SearchSettings()
 BRANCH = BranchSettings()
 PROPERTY = PropertySettings()
+SQUARES = SquareSettings()
 FALSIFY = AttackSettings()
 CASE_ATTACK = AttackSettings(starts=128, steps=24, eager=True, near_zero=1e-9, climbs=0, doubt=1e-9)
 LIMITS = FileLimits()

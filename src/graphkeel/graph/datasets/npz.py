@@ -23,10 +23,11 @@ _MASKS = ("train_mask", "val_mask", "test_mask")
 _KINDS = {"x": "fiub", "edge_index": "iu", "y": "iu"}
 
 
-def load_npz(path: Path) -> RawGraph:
-    """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s."""
+def load_npz(path: Path, labels: bool = True) -> RawGraph:
+    """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s. Where labels are
+    not asked for, y may be missing."""
     arrays = _read_arrays(path)
-    missing = [key for key in REQUIRED if key not in arrays]
+    missing = [key for key in _required(labels) if key not in arrays]
     if missing:
         raise DataError(
             f"{path} misses the key(s) {', '.join(missing)}",
@@ -37,11 +38,20 @@ def load_npz(path: Path) -> RawGraph:
     return _graph(path, arrays)
 
 
+def _required(labels: bool) -> tuple[str, ...]:
+    return REQUIRED if labels else REQUIRED[:2]
+
+
 def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
+    arrays.setdefault("y", np.full(len(arrays["x"]), -1))
     for key, kinds in _KINDS.items():
         if arrays[key].dtype.kind not in kinds:
             raise DataError(
-                f"{path}: {key} has the wrong type of number", got=f"dtype {arrays[key].dtype}"
+                f"{path}: {key} has the wrong type of number",
+                got=f"dtype {arrays[key].dtype}",
+                fix="Classes are whole numbers from 0 on, -1 where unknown."
+                if key == "y"
+                else None,
             )
     _check_memory(path, arrays)
     y = arrays["y"].astype(np.int64).reshape(-1)
@@ -55,9 +65,9 @@ def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
     )
 
 
-def load_folder(path: Path) -> RawGraph:
+def load_folder(path: Path, labels: bool = True) -> RawGraph:
     """A graph from a folder with a file for each key: `x.npy`, `edge_index.npy`, `y.npy`, …;
-    float32 features are mapped, not read."""
+    float32 features are mapped, not read. Where labels are not asked for, y may be missing."""
     if not is_there(path.is_dir):
         raise DataError(
             "there is no such folder with a graph",
@@ -67,7 +77,7 @@ def load_folder(path: Path) -> RawGraph:
     arrays = {}
     for key in (*REQUIRED, *_MASKS, "n_classes"):
         file = path / f"{key}.npy"
-        if file.is_file() or key in REQUIRED:
+        if file.is_file() or key in _required(labels):
             arrays[key] = _mapped(file)
     return _graph(path, arrays)
 

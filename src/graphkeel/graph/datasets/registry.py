@@ -71,16 +71,17 @@ def make_task(
 
 
 @lru_cache(maxsize=8)
-def load_graph(name: str) -> RawGraph:
+def load_graph(name: str, labels: bool = True) -> RawGraph:
     """The graph behind a name; each is read and checked once a process.
 
     Args:
         name: a dataset, a file or a folder.
+        labels: whether y must be there.
     """
     if name.endswith(".npz"):
-        return _checked(load_npz(Path(name)))
+        return _checked(load_npz(Path(name), labels))
     if "/" in name or is_there(Path(name, "x.npy").is_file):
-        return _checked(load_folder(Path(name)))
+        return _checked(load_folder(Path(name), labels))
     key = name.lower()
     if key == "digits" or key.startswith("digits:"):
         return digits_by_name(key)

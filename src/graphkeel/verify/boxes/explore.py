@@ -29,6 +29,7 @@ from graphkeel.verify.boxes.slopes import (
     choose_all_slopes,
     choose_slopes,
     find_free,
+    has_choice,
     maximum,
     round_free,
 )
@@ -54,6 +55,7 @@ from graphkeel.verify.kernel import (
     cut_off,
     relaxation_gap,
     source_digest,
+    square_gap,
     stored_slope,
 )
 from graphkeel.verify.problem import Array
@@ -299,15 +301,17 @@ def _add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
     Reads: coefficient, lines, forms. Writes: score, share."""
     n = lo.shape[0]
     for v in range(1, net.relu.shape[0] - 1):
-        if not net.relu[v]:
+        if not (net.relu[v] or net.square[v]):
             continue
         begin = net.unit[v]
         rows = net.unit[v + 1] - begin
         for j in range(rows):
             i = begin + j
-            gap = relaxation_gap(
-                work.coefficient[i], work.low[i], work.high[i], work.lift[i], work.slope[i]
-            )
+            c, low, high, slope = work.coefficient[i], work.low[i], work.high[i], work.slope[i]
+            if net.square[v]:
+                gap = square_gap(c, low, high, slope)
+            else:
+                gap = relaxation_gap(c, low, high, work.lift[i], slope)
             if gap <= 0.0:
                 continue
             total = 0.0
@@ -345,7 +349,7 @@ def _write_leaf(net: Net, coupling: Coupling, work: Work, kind: int, out: Output
         if column < 0:
             continue
         last = max(last, column + 1)
-        free = work.coefficient[i] < 0.0 and work.low[i] < 0.0 < work.high[i]
+        free = has_choice(net, work, i)
         out.slopes[line, column] = stored_slope(work.slope[i]) if free else np.uint8(0)
     if coupling.after >= 0:
         for k in range(coupling.bias.shape[0]):

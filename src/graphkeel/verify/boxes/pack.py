@@ -28,6 +28,8 @@ class Net(NamedTuple):
 
     unit: NDArray[np.int64]  # (values + 1,): the first unit of each value
     relu: NDArray[np.bool_]  # (values,)
+    square: NDArray[np.bool_]  # (values,)
+    squared: NDArray[np.bool_]  # (units,): whether a unit is the square of its input
     bottom: NDArray[np.bool_]  # (values,): whether a ReLU block reads the inputs alone
     first: NDArray[np.int64]  # (values + 1,)
     source: NDArray[np.int64]  # (edges,)
@@ -74,10 +76,11 @@ def pack(network: BlockNetwork, sloped: Sequence[int]) -> Net:
         first.append(len(store.source))
     needs = np.array([_needs(network, row) for row in range(network.outputs)])
     relu = np.array([False, *(block.relu for block in network.blocks)])
+    square = np.array([False, *(block.square for block in network.blocks)])
     reads = [[number for number, _ in block.terms] for block in network.blocks]
     if any(len(set(read)) < len(read) for read in reads):
         raise ProblemError("a block reads a value twice")  # kernels keep the last of its matrices
-    costs = (needs * (np.array(widths) * relu)).sum(axis=1)
+    costs = (needs * (np.array(widths) * (relu | square))).sum(axis=1)
     columns = np.full(unit[-1], -1)
     places = np.concatenate([[], *(np.arange(unit[v], unit[v + 1]) for v in sloped)]).astype(int)
     columns[places] = np.arange(len(places))
@@ -85,6 +88,8 @@ def pack(network: BlockNetwork, sloped: Sequence[int]) -> Net:
     return Net(
         unit=unit,
         relu=relu,
+        square=square,
+        squared=np.repeat(square, widths),
         bottom=relu & np.array([False, *(read == [0] for read in reads)]),
         first=np.array(first),
         bias=np.concatenate([nothing, *(block.bias for block in network.blocks)]),
@@ -131,13 +136,13 @@ class _Store:
 
 
 def _needs(network: BlockNetwork, row: int) -> NDArray[np.bool_]:
-    """Which values one output depends on: unit by unit, but a ReLU block is bounded as a whole."""
+    """Which values one output depends on: unit by unit, but a block of units as a whole."""
     values = len(network.blocks) + 1
     used = [np.zeros(network.width(number), np.bool_) for number in range(values)]
     used[-1][row] = True
     for number in range(values - 1, 0, -1):
         block = network.blocks[number - 1]
-        used[number][:] |= block.relu and used[number].any()
+        used[number][:] |= (block.relu or block.square) and used[number].any()
         for (source, matrix), error in zip(block.terms, block.weight_errors, strict=True):
             read = matrix != 0.0 if error is None else (matrix != 0.0) | (error != 0.0)
             used[source] |= read[used[number]].any(axis=0)
@@ -157,7 +162,7 @@ def too_large(network: BlockNetwork, lower: Array, upper: Array, most: float) ->
             for (number, weight), error in zip(block.terms, block.weight_errors, strict=True):
                 size = np.abs(weight) if error is None else np.abs(weight) + error
                 total = total + size @ reach[number]
-            reach.append(total)
+            reach.append(total * total if block.square else total)
     return not all((part < most).all() for part in reach)
 
 

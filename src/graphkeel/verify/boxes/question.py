@@ -121,6 +121,6 @@ def case_question(
         network: its outputs are the inequalities.
         lower, upper: the box, shape (n,).
     """
-    relus = [number for number, block in enumerate(network.blocks, 1) if block.relu]
-    columns = (network.outputs, network.relus)
-    return Question("case", network, np.stack([lower, upper]), columns, relus, settings)
+    sloped = network.unit_blocks
+    columns = (network.outputs, sum(network.width(number) for number in sloped))
+    return Question("case", network, np.stack([lower, upper]), columns, sloped, settings)

@@ -1,10 +1,11 @@
 """Rigorous linear bounds of blocks over a box by backward substitution, in float64 (numba).
 
-The lines around a ReLU are those of docs/formats.md: a chord above, a line through the origin
-below. Nothing relies on directed rounding; `pack.py` explains the error terms. Loops run over a
-block's units innermost, because those are contiguous and become vector instructions: where indices
-are unsigned, since numba tests every signed one for being negative, which halves the speed of it
-all. `lo` and `hi`, shape (n,), are the ends of a box."""
+The lines around a unit are those of docs/formats.md: a chord above; below a ReLU a line through the
+origin, below a square a tangent, whose *slope* is a place in the interval of its input. Nothing
+relies on directed rounding; `pack.py` explains the error terms. Loops run over a block's units
+innermost, because those are contiguous and become vector instructions: where indices are unsigned,
+since numba tests every signed one for being negative, which halves the speed of it all. `lo` and
+`hi`, shape (n,), are the ends of a box."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphkeel.verify.affine import TINY
 from graphkeel.verify.boxes.pack import Coupling, Net
-from graphkeel.verify.kernel import PLAIN, copy, lines
+from graphkeel.verify.kernel import PLAIN, copy, lines, lines_of_square
 from graphkeel.verify.problem import Array
 
 
@@ -28,8 +29,9 @@ class Work(NamedTuple):
     high: Array
     chord: Array  # upper line: chord·z + lift
     lift: Array
-    alpha: Array  # default lower slope
-    slope: Array  # the lower slope in use
+    alpha: Array  # default lower line
+    drop: Array  # its value at 0
+    slope: Array  # the lower slope in use; of a square the place of its tangent, 0 … 1
     base: Array  # the error by rounding, on the root box, and by the bias
     error: Array  # the error on this box
     reach: Array  # of the value
@@ -116,7 +118,7 @@ def measure(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> N
             magnitude = work.base[i] * (1.0 + net.rounding)
             work.base[i] = net.bias_error[i] + 2.0 * net.rounding * magnitude + TINY
             work.reach[i] = magnitude
-        if net.relu[v]:
+        if net.relu[v] or net.square[v]:
             bound_block(net, coupling, work, v, lo, hi)
         else:
             _set_errors(net, work, v)
@@ -190,20 +192,22 @@ def _substitute(net: Net, work: Work, p: int, begin: int, rows: int) -> None:
         if net.relu[p] and high[i] <= 0.0:
             continue
         chord = slope = 1.0
-        lift = 0.0
-        if net.relu[p] and low[i] < 0.0:
+        lift = drop = 0.0
+        if net.square[p] or (net.relu[p] and low[i] < 0.0):
             chord, slope = work.chord[i], work.alpha[i]
-            lift = work.lift[i] * (1.0 + net.rounding)  # pays for the rounding of the constants
+            # pays for the rounding of the constants
+            lift = work.lift[i] + net.rounding * abs(work.lift[i])
+            drop = work.drop[i] * (1.0 + net.rounding)
         bias, error = net.bias[i], work.error[i]
         for j in range(count):
             rise, fall = max(up[at + j], 0.0), min(up[at + j], 0.0)
             c = rise * chord + fall * slope
             rising[j] = c
-            high[start + j] += rise * lift + c * bias + abs(c) * error
+            high[start + j] += rise * lift + fall * drop + c * bias + abs(c) * error
             rise, fall = max(down[at + j], 0.0), min(down[at + j], 0.0)
             c = rise * slope + fall * chord
             falling[j] = c
-            low[start + j] += fall * lift + c * bias - abs(c) * error
+            low[start + j] += fall * lift + rise * drop + c * bias - abs(c) * error
         for e in range(net.first[p], net.first[p + 1]):
             source = net.source[e]
             first = net.unit[source]
@@ -222,7 +226,7 @@ def _substitute(net: Net, work: Work, p: int, begin: int, rows: int) -> None:
 
 @njit(**PLAIN)
 def bound_block(net: Net, coupling: Coupling, work: Work, v: int, lo: Array, hi: Array) -> None:
-    """Bounds and lines of a ReLU block: all its units are substituted backwards at once.
+    """Bounds and lines of a block of units: all are substituted backwards at once.
 
     Reads: lines of earlier blocks. Writes: error, low, high, forms, lines, reach, coupled."""
     n = lo.shape[0]
@@ -247,12 +251,19 @@ def bound_block(net: Net, coupling: Coupling, work: Work, v: int, lo: Array, hi:
     if v == coupling.after:
         _choose_coupled(net, coupling, work, lo.shape[0])
     for i in range(begin, begin + rows):
-        chord, lift, alpha = lines(low[i], high[i])
+        if net.square[v]:
+            chord, lift, alpha, drop = lines_of_square(low[i], high[i], 0.5)
+            work.slope[i] = 0.5
+            work.reach[i] = max(low[i] * low[i], high[i] * high[i]) * (1.0 + net.rounding)
+        else:
+            chord, lift, alpha = lines(low[i], high[i])
+            drop = 0.0
+            work.slope[i] = alpha
+            work.reach[i] = max(high[i], 0.0)
         work.chord[i] = chord
         work.lift[i] = lift
         work.alpha[i] = alpha
-        work.slope[i] = alpha
-        work.reach[i] = max(high[i], 0.0)
+        work.drop[i] = drop
 
 
 @njit(**PLAIN)
@@ -322,7 +333,7 @@ def bound_needed(
     for v in range(1, net.relu.shape[0]):
         if not needs[v] or work.known[v]:
             continue
-        if net.relu[v]:
+        if net.relu[v] or net.square[v]:
             work.known[v] = True
             bound_block(net, coupling, work, v, lo, hi)
         else:
@@ -361,6 +372,10 @@ def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
                     c *= work.chord[i]
                 else:
                     c *= work.slope[i]
+            elif net.square[v]:
+                c, shift, doubt = square_line(work, i, c)
+                constant += shift
+                slack += net.rounding * abs(shift) + doubt
             constant += c * net.bias[i]
             slack += abs(c) * work.error[i]
             if v == coupling.after and work.coupled[i]:
@@ -377,6 +392,16 @@ def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
                 for q in range(np.uint64(width)):
                     coefficient[to + q] += c * net.data[at + q]
     return constant, (slack + net.rounding * abs(constant)) * (1.0 + net.rounding)
+
+
+@njit(**PLAIN)
+def square_line(work: Work, i: int, c: float) -> tuple[float, float, float]:
+    """A square's line for a coefficient c, times c: slope, value at 0, and how far a checker's
+    line, between its own bounds, may be off."""
+    low, high = work.low[i], work.high[i]
+    chord, lift, slope, drop = lines_of_square(low, high, work.slope[i])
+    doubt = 8.0 * abs(c) * max(abs(low), abs(high)) * work.error[i]
+    return (c * chord, c * lift, doubt) if c > 0.0 else (c * slope, c * drop, doubt)
 
 
 @njit(**PLAIN)
@@ -431,6 +456,9 @@ def values_at(net: Net, work: Work, x: Array) -> float:
         if net.relu[v]:
             for i in range(begin, begin + rows):
                 work.relaxed[i] = max(work.relaxed[i], 0.0)
+        elif net.square[v]:
+            for i in range(begin, begin + rows):
+                work.relaxed[i] *= work.relaxed[i]
     least = np.inf
     for i in range(net.unit[last], net.unit[last + 1]):
         least = min(least, work.relaxed[i])

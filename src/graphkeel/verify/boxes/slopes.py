@@ -14,9 +14,15 @@ from numba import njit
 
 from graphkeel.verify.boxes.pack import Coupling, Net
 from graphkeel.verify.boxes.relax import Work, descend
-from graphkeel.verify.kernel import PLAIN, rounded_slope
+from graphkeel.verify.kernel import PLAIN, lines_of_square, rounded_slope
 from graphkeel.verify.problem import Array
 from graphkeel.verify.settings import KernelSettings
+
+
+@njit(**PLAIN)
+def has_choice(net: Net, work: Work, i: int) -> bool:
+    """Whether a unit's lower line is used, and there are several."""
+    return work.coefficient[i] < 0.0 and (net.squared[i] or work.low[i] < 0.0 < work.high[i])
 
 
 @njit(**PLAIN)
@@ -217,15 +223,18 @@ def _relaxed_values(net: Net, work: Work) -> None:
                 from_ = net.unit[p]
                 for q in range(width):
                     z = work.relaxed[from_ + q]
-                    if net.relu[p]:
-                        z = _line_value(work, from_ + q, z)
+                    if net.relu[p] or net.square[p]:
+                        z = _line_value(net, work, from_ + q, z)
                     total += net.data[at + q] * z
             work.relaxed[i] = total
 
 
 @njit(**PLAIN)
-def _line_value(work: Work, i: int, z: float) -> float:
-    """A ReLU's value on the line that its coefficient chose."""
+def _line_value(net: Net, work: Work, i: int, z: float) -> float:
+    """A unit's value on the line that its coefficient chose."""
+    if net.squared[i]:
+        chord, lift, slope, drop = lines_of_square(work.low[i], work.high[i], work.slope[i])
+        return chord * z + lift if work.coefficient[i] > 0.0 else slope * z + drop
     if work.high[i] <= 0.0:
         return 0.0
     if work.low[i] >= 0.0:
@@ -236,12 +245,27 @@ def _line_value(work: Work, i: int, z: float) -> float:
 
 
 @njit(**PLAIN)
+def _slope_gradient(net: Net, work: Work, i: int) -> float:
+    """The bound's derivative in a unit's slope, 0 where that would leave [0, 1].
+
+    Reads: coefficient, bounds, slope, relaxed."""
+    if not has_choice(net, work, i):
+        return 0.0
+    s, g = work.slope[i], work.coefficient[i] * work.relaxed[i]
+    if net.squared[i]:
+        width = work.high[i] - work.low[i]
+        at = work.low[i] + s * width
+        g = 2.0 * width * work.coefficient[i] * (work.relaxed[i] - at)
+    return 0.0 if (s <= 0.0 and g > 0.0) or (s >= 1.0 and g < 0.0) else g
+
+
+@njit(**PLAIN)
 def choose_all_slopes(
     net: Net, coupling: Coupling, work: Work, steps: int, goal: float, lo: Array, hi: Array
 ) -> None:
-    """Polyak steps on the lower slopes of all units with both signs, then round them.
+    """Polyak steps on the lower slopes of all units that have a choice, then round them.
 
-    Reads: weights, lines. Writes: slope; coefficient, row, peak."""
+    Reads: weights, lines. Writes: slope; coefficient, row, peak, gradient."""
     first, end = net.unit[1], net.unit[net.relu.shape[0] - 1]
     for _ in range(steps):
         constant, _slack = descend(net, coupling, work)
@@ -251,17 +275,12 @@ def choose_all_slopes(
         _relaxed_values(net, work)
         norm = 0.0
         for i in range(first, end):
-            if work.coefficient[i] < 0.0 and work.low[i] < 0.0 < work.high[i]:
-                g = work.coefficient[i] * work.relaxed[i]
-                s = work.slope[i]
-                if not ((s <= 0.0 and g > 0.0) or (s >= 1.0 and g < 0.0)):
-                    norm += g * g
+            work.gradient[i] = _slope_gradient(net, work, i)
+            norm += work.gradient[i] * work.gradient[i]
         if norm == 0.0:
             break
         length = (bound - goal) / norm
         for i in range(first, end):
-            if work.coefficient[i] < 0.0 and work.low[i] < 0.0 < work.high[i]:
-                g = work.coefficient[i] * work.relaxed[i]
-                work.slope[i] = min(1.0, max(0.0, work.slope[i] - length * g))
+            work.slope[i] = min(1.0, max(0.0, work.slope[i] - length * work.gradient[i]))
     for i in range(first, end):
         work.slope[i] = rounded_slope(work.slope[i])

@@ -21,20 +21,25 @@ _TYPES = (21, 23, 24, 25)  # definitions that only admit more types
 OPERATORS: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
     "Abs": ((6, 13), ()),
     "Add": ((7, 13, 14), ()),
+    "Cast": ((6, 9, 13, *_TYPES), ("to",)),
     "Clip": ((6, 11, 12, 13), ("min", "max")),
     "Concat": ((4, 11, 13), ("axis",)),
     "Constant": (
         (1, 9, 11, 12, 13, 19, *_TYPES),
         ("value", "value_float", "value_floats", "value_int", "value_ints"),
     ),
+    "Div": ((7, 13, 14), ()),
     "Dropout": ((7, 10, 12, 13, 22), ("ratio", "seed")),
     "Flatten": ((1, 9, 11, 13, *_TYPES), ("axis",)),
+    "Gather": ((1, 11, 13), ("axis",)),
     "Gemm": ((7, 9, 11, 13), ("alpha", "beta", "transA", "transB")),
     "Identity": ((1, 13, 14, 16, 19, *_TYPES), ()),
     "LeakyRelu": ((6, 16), ("alpha",)),
     "MatMul": ((1, 9, 13), ()),
     "Mul": ((7, 13, 14), ()),
     "Neg": ((6, 13), ()),
+    "Pow": ((7, 12, 13, 15), ()),
+    "ReduceSum": ((1, 11, 13), ("axes", "keepdims", "noop_with_empty_axes")),
     "Relu": ((6, 13, 14), ()),
     "Reshape": ((5, 13, 14, 19, *_TYPES), ("allowzero",)),
     "Slice": ((1, 10, 11, 13), ("starts", "ends", "axes")),
@@ -110,8 +115,11 @@ def _opset(onnx: Any, model: Any, oldest: int = 7) -> int:
 def _check_operator(onnx: Any, node: Any, opset: int) -> None:
     if node.op_type not in OPERATORS or node.domain not in _OUR_DOMAIN or node.overload:
         shown = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        name = next(iter(node.output), node.name)
         raise ProblemError(
-            "an operator is not supported", got=shown, fix=f"Known: {', '.join(OPERATORS)}."
+            f"node {name!r}: its operator is not supported",
+            got=shown,
+            fix=f"Known: {', '.join(OPERATORS)}.",
         )
     version = _version(onnx, node, opset)
     versions, attributes = OPERATORS[node.op_type]

@@ -1,13 +1,15 @@
-"""ONNX networks of affine and ReLU-like operators, read as blocks.
+"""ONNX networks of affine and ReLU-like operators and of products, read as blocks.
 
 A tensor of the file is either a constant or an affine expression of blocks, flattened. An operator
 changes the expression where that is exact (rows picked, maps of different blocks added); where it
 would have to multiply two maps, the expression becomes a block of its own first. So no weight is
-rounded: float32 weights are float64 numbers, too."""
+rounded: float32 weights are float64 numbers, too. Constants computed from constants are exact: sums
+of floats. A product of two values is the difference of two squares, 4·a·b = (a + b)² − (a − b)²."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from graphkeel.verify.formats.onnx_model import Node, checked_graph
 from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import Block, BlockNetwork, pruned
+from graphkeel.verify.rational import rationals
 from graphkeel.verify.settings import LIMITS
 
 _Shape = tuple[int, ...]
@@ -29,11 +32,18 @@ _Shape = tuple[int, ...]
 
 @dataclass(eq=False)
 class _Tensor:
-    """Σ terms[number]·value(number) + offset, flattened in C order; no terms: a constant."""
+    """Σ terms[number]·value(number) + offset, flattened in C order; no terms: a constant, to which
+    `finer` add what `offset` has no digits for."""
 
     shape: _Shape
     terms: dict[int, Array]
     offset: Array
+    finer: tuple[Array, ...] = ()
+
+    @property
+    def parts(self) -> list[_Tensor]:
+        """A constant as a sum of constants that are floats."""
+        return [_Tensor(self.shape, {}, part) for part in (self.offset, *self.finer)]
 
 
 def read_onnx(path: str | Path) -> BlockNetwork:
@@ -64,13 +74,18 @@ class _Reader:
         self.integers: dict[str, NDArray[np.int64]] = {}  # shapes, axes, ends of slices
         self.switches: dict[str, bool] = {}
         self.inputs = 0
+        self.kind = 0  # of its numbers
 
     def network(self) -> BlockNetwork:
         for tensor in self.graph.initializer:
             self._keep(tensor.name, self._array(tensor))
         self._read_input()
         for node in self.nodes:
-            self._read_node(node)
+            try:
+                self._read_node(node)
+            except ProblemError as error:
+                what = f"node {node.output!r} ({node.operator}): {error.what}"
+                raise ProblemError(what, got=error.got, fix=error.fix) from None
         if len(self.graph.output) != 1:
             raise ProblemError("a network must have one output", got=len(self.graph.output))
         output = self._tensor(self.graph.output[0].name)
@@ -114,6 +129,7 @@ class _Reader:
         if not shape or min(shape) < 1 or math.prod(shape) > LIMITS.onnx_numbers:
             raise ProblemError("the input must have a fixed shape", got=shape)
         self.inputs = math.prod(shape)
+        self.kind = int(kind.elem_type)
         self.tensors[inputs[0].name] = self._value(0, tuple(shape))
 
     def _float_kinds(self) -> tuple[int, ...]:
@@ -141,14 +157,14 @@ class _Reader:
     def _input(self, node: Node, place: int) -> _Tensor:
         return self._tensor(node.inputs[place])
 
-    def _block(self, tensor: _Tensor, relu: bool) -> int:
+    def _block(self, tensor: _Tensor, relu: bool = False, square: bool = False) -> int:
         """The number of a new block."""
         size = math.prod(tensor.shape)
         terms = tuple(sorted(tensor.terms.items()))
         if size == 0 or not terms:
             raise ProblemError("a node works on constants alone or on nothing")
         self._count(sum(weight.size for _, weight in terms))
-        self.blocks.append(Block(terms, tensor.offset, relu))
+        self.blocks.append(Block(terms, tensor.offset, relu, square=square))
         return len(self.blocks)
 
     def _as_block(self, tensor: _Tensor) -> int:
@@ -158,7 +174,7 @@ class _Reader:
             square = weight.shape[0] == weight.shape[1]
             if number and square and (weight == np.eye(weight.shape[0])).all():
                 return number
-        number = self._block(tensor, relu=False)
+        number = self._block(tensor)
         fresh = self._value(number, tensor.shape)
         tensor.terms, tensor.offset = fresh.terms, fresh.offset
         return number
@@ -183,10 +199,21 @@ class _Reader:
             self._keep(node.output, self._constant(node))
             return
         handler: Callable[[Node], _Tensor] = getattr(self, f"_op_{node.operator.lower()}")
-        result = handler(node)
+        result = self._of_constants(node) or handler(node)
         if math.prod(result.shape) > LIMITS.onnx_numbers:
             raise ProblemError("a tensor is too large", got=result.shape)
         self.tensors[node.output] = result
+
+    def _of_constants(self, node: Node) -> _Tensor | None:
+        """The exact result of arithmetic on constants alone."""
+        given = [self.tensors.get(name) for name in node.inputs]
+        constants = [tensor for tensor in given if tensor is not None and not tensor.terms]
+        if node.operator in _ARITHMETIC and len(constants) == len(given):
+            values = [_exact_values(tensor) for tensor in constants]
+            return _as_constant(np.asarray(_ARITHMETIC[node.operator](*values), dtype=object))
+        if any(tensor.finer for tensor in constants) and node.operator not in _SUMS:
+            raise ProblemError(f"a {node.operator} of a constant that is no float is not read")
+        return None
 
     def _constant(self, node: Node) -> NDArray[Any]:
         attributes = node.attributes
@@ -210,7 +237,7 @@ class _Reader:
         scale, bias_scale = (node.attributes.get(name, 1.0) for name in ("alpha", "beta"))
         if len(tensor.shape) != 2 or tensor.shape[1] != weight.shape[1]:
             raise ProblemError("the sizes of a Gemm do not fit", got=(tensor.shape, weight.shape))
-        product = self._rows_times(tensor, weight)
+        product = self._rows_times(tensor, [weight])
         if scale != 1.0:
             product = self._scaled(product, np.full(product.offset.shape, scale))
         if not _is_given(node, 2) or bias_scale == 0.0:
@@ -224,13 +251,14 @@ class _Reader:
 
     def _op_matmul(self, node: Node) -> _Tensor:
         left, right = self._input(node, 0), self._input(node, 1)
+        if left.terms and right.terms:
+            raise ProblemError("a MatMul of two values is not read; a Mul of two is")
         if not right.terms:
-            weight = self._constant_matrix(node.inputs[1]).T
-            if left.shape[-1:] != (weight.shape[1],):
+            if len(right.shape) != 2 or left.shape[-1:] != right.shape[:1]:
                 raise ProblemError(
-                    "the sizes of a MatMul do not fit", got=(left.shape, weight.T.shape)
+                    "the sizes of a MatMul do not fit", got=(left.shape, right.shape)
                 )
-            return self._rows_times(left, weight)
+            return self._rows_times(left, [p.offset.reshape(p.shape).T for p in right.parts])
         weight = self._constant_matrix(node.inputs[0])
         if len(right.shape) not in (1, 2) or right.shape[0] != weight.shape[1]:
             raise ProblemError("the sizes of a MatMul do not fit", got=(weight.shape, right.shape))
@@ -240,16 +268,21 @@ class _Reader:
         every: Array = np.kron(weight, np.eye(columns)).astype(np.float64)
         return self._mapped(right, every, shape)
 
-    def _rows_times(self, tensor: _Tensor, weight: Array) -> _Tensor:
-        """Every row of the last axis, times one matrix (out, in)."""
+    def _rows_times(self, tensor: _Tensor, weights: list[Array]) -> _Tensor:
+        """Every row of the last axis, times a matrix (out, in) that is a sum of some."""
         lines = math.prod(tensor.shape[:-1])
-        self._count(weight.size * lines * lines)
-        every: Array = np.kron(np.eye(lines), weight).astype(np.float64)
-        return self._mapped(tensor, every, (*tensor.shape[:-1], weight.shape[0]))
+        total: _Tensor | None = None
+        for weight in weights:
+            self._count(weight.size * lines * lines)
+            every: Array = np.kron(np.eye(lines), weight).astype(np.float64)
+            part = self._mapped(tensor, every, (*tensor.shape[:-1], weight.shape[0]))
+            total = part if total is None else self._added(total, part, 1.0)
+        assert total is not None
+        return total
 
     def _constant_matrix(self, name: str) -> Array:
         tensor = self._tensor(name)
-        if tensor.terms or len(tensor.shape) != 2:
+        if tensor.terms or tensor.finer or len(tensor.shape) != 2:
             raise ProblemError("a product needs one constant matrix", got=(name, tensor.shape))
         return tensor.offset.reshape(tensor.shape)
 
@@ -262,6 +295,12 @@ class _Reader:
     def _added(self, a: _Tensor, b: _Tensor, sign: float) -> _Tensor:
         """a ± b with broadcasting; values that would be rounded become blocks first."""
         shape = np.broadcast_shapes(a.shape, b.shape)
+        for part in b.parts[1:] if b.finer else []:
+            a = self._added(a, part, sign)
+        for part in a.parts[1:] if a.finer else []:
+            b = self._added(b, part, sign)
+        if a.finer:
+            a = a.parts[0]
         total = _sum(_spread(a, shape), _spread(b, shape), sign)
         if total is None:
             for tensor in (a, b):
@@ -281,9 +320,56 @@ class _Reader:
         a, b = self._input(node, 0), self._input(node, 1)
         a, b = (a, b) if a.terms else (b, a)
         if b.terms:
-            raise ProblemError("a Mul of two values is not linear")
+            return self._product(a, b, node.inputs[0] == node.inputs[1])
         shape = np.broadcast_shapes(a.shape, b.shape)
-        return self._scaled(_spread(a, shape), _spread(b, shape).offset)
+        first, *more = [self._scaled(_spread(a, shape), _spread(p, shape).offset) for p in b.parts]
+        for part in more:
+            first = self._added(first, part, 1.0)
+        return first
+
+    def _product(self, a: _Tensor, b: _Tensor, same: bool) -> _Tensor:
+        """The product of two values, entry by entry."""
+        if same:
+            return self._value(self._block(a, square=True), a.shape)
+        parts = [self._added(a, b, sign) for sign in (1.0, -1.0)]
+        squares = [self._value(self._block(part, square=True), part.shape) for part in parts]
+        whole = self._added(squares[0], squares[1], -1.0)
+        return self._scaled(whole, np.full(whole.offset.shape, 0.25))
+
+    def _op_pow(self, node: Node) -> _Tensor:
+        value, exponent = self._input(node, 0), self._input(node, 1)
+        if exponent.terms or exponent.finer or (exponent.offset != 2.0).any() or exponent.shape:
+            raise ProblemError("a Pow is read with the exponent 2 only")
+        return self._product(value, value, True)
+
+    def _op_div(self, node: Node) -> _Tensor:
+        value, by = self._input(node, 0), self._input(node, 1)
+        factors = np.abs(np.frexp(by.offset)[0])
+        if by.terms or by.finer or (factors != 0.5).any():
+            raise ProblemError("a Div is read by constants that are powers of two only")
+        shape = np.broadcast_shapes(value.shape, by.shape)
+        return self._scaled(_spread(value, shape), 1.0 / _spread(by, shape).offset)
+
+    def _op_cast(self, node: Node) -> _Tensor:
+        """The identity, to floats that are not shorter than the input's."""
+        if node.attributes["to"] not in (self.kind, self.onnx.TensorProto.DOUBLE):
+            raise ProblemError("a Cast to shorter numbers or integers is not read")
+        return self._input(node, 0)
+
+    def _op_reducesum(self, node: Node) -> _Tensor:
+        tensor = self._input(node, 0)
+        named = self._ints(node, 1, "axes", optional=True)
+        axes = tuple(_axis(node, k, len(tensor.shape)) for k in named)
+        axes = axes or tuple(range(len(tensor.shape)))
+        rest = [k for k in range(len(tensor.shape)) if k not in axes]
+        moved = self._moved(node, lambda places: places.transpose(*rest, *axes))
+        count = math.prod(tensor.shape[k] for k in axes)
+        flat = _Tensor((moved.offset.shape[0] // count, count), moved.terms, moved.offset)
+        total = self._rows_times(flat, [np.ones((1, count))])
+        keeps = node.attributes.get("keepdims", 1)
+        shape = [1 if k in axes else size for k, size in enumerate(tensor.shape)]
+        total.shape = tuple(shape if keeps else [tensor.shape[k] for k in rest])
+        return total
 
     def _scaled(self, tensor: _Tensor, factors: Array) -> _Tensor:
         self._as_block(tensor)
@@ -359,6 +445,14 @@ class _Reader:
         if _is_given(node, 2) and self.switches.get(node.inputs[2], True):
             raise ProblemError("a Dropout may be in training mode", got=repr(node.inputs[2]))
         return self._input(node, 0)
+
+    def _op_gather(self, node: Node) -> _Tensor:
+        shape = self._input(node, 0).shape
+        axis = _axis(node, node.attributes.get("axis", 0), len(shape))
+        if node.inputs[1] not in self.integers:
+            raise ProblemError("the indices of a Gather must be constants")
+        picked = self.integers[node.inputs[1]]
+        return self._moved(node, lambda places: np.take(places, picked, axis=axis))
 
     def _op_flatten(self, node: Node) -> _Tensor:
         shape = self._input(node, 0).shape
@@ -466,6 +560,39 @@ def _range(start: int, end: int, step: int, size: int) -> range:
     if step < 0:
         return range(min(max(start, 0), size - 1), min(max(end, -1), size - 1), step)
     return range(min(max(start, 0), size), min(max(end, 0), size), step)
+
+
+def _exact_values(tensor: _Tensor) -> NDArray[Any]:
+    """A constant's rational numbers."""
+    parts = [np.array(rationals(part), dtype=object) for part in (tensor.offset, *tensor.finer)]
+    total: NDArray[Any] = sum(parts[1:], parts[0]).reshape(tensor.shape)
+    return total
+
+
+def _as_constant(values: NDArray[Any]) -> _Tensor:
+    """Rational numbers as sums of floats."""
+    parts: list[Array] = []
+    rest = values.ravel()
+    while not parts or (rest != 0).any():
+        if len(parts) == 4:
+            raise ProblemError("a constant has too many digits")
+        parts.append(rest.astype(np.float64))
+        if not np.isfinite(parts[-1]).all():
+            raise ProblemError("a constant is not finite")
+        rest = rest - np.array(rationals(parts[-1]), dtype=object)
+    return _Tensor(values.shape, {}, parts[0], tuple(parts[1:]))
+
+
+# arithmetic on constants, in rational numbers; and the operators that read constants of many digits
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "MatMul": operator.matmul,
+    "Neg": operator.neg,
+    "Relu": lambda values: values * (values > 0),
+}
+_SUMS = ("Add", "Sub", "Mul", "MatMul")
 
 
 def _picked(tensor: _Tensor, places: NDArray[np.int64]) -> _Tensor:

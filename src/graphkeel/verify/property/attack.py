@@ -8,6 +8,7 @@ from graphkeel.verify.attack import Attack
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.question import Case
+from graphkeel.verify.property.squares import rewritten
 from graphkeel.verify.rational import rounded_down
 from graphkeel.verify.settings import CASE_ATTACK
 
@@ -21,7 +22,8 @@ class CaseAttack(Attack):
         # the floats inside the box: its ends rounded inward
         lower = np.array([-rounded_down(-low) for low, _ in case.ends])
         upper = np.array([rounded_down(high) for _, high in case.ends])
-        super().__init__(case.joined(network), lower, upper, CASE_ATTACK)
+        self.rewritten = rewritten(case, network)
+        super().__init__(self.rewritten.network, lower, upper, CASE_ATTACK)
         self.case = case
         self.whole = network  # without the inequalities
 

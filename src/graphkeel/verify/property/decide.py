@@ -218,7 +218,8 @@ class Decision:
         trees = [one.piece for one in outcomes if one is not None and one.piece is not None]
         if len(trees) < len(outcomes):
             return Answer(UNSAT, reason=NOT_STORED if self.keep else "")
-        return Answer(UNSAT, proof=proof_entry(self.network, self.prop, trees))
+        forms = [case.attack.rewritten for case in self.cases]
+        return Answer(UNSAT, proof=proof_entry(self.network, self.prop, trees, forms))
 
     def _sat(self, point: Array) -> Answer:
         inputs = tuple(float(x) for x in point)

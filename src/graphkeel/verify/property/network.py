@@ -1,8 +1,8 @@
-"""ReLU networks as a graph of blocks, and their exact values.
+"""Networks as a graph of blocks, and their exact values.
 
 Block k reads the input (number 0) and earlier blocks and is
 
-    x_k = Σ_j W_kj·x_j + b_k,  with a ReLU after it or without.
+    x_k = Σ_j W_kj·x_j + b_k,  with a ReLU after it, squared, or as it is.
 
 No two affine maps are multiplied out: every number is one that was read, so the graph is the
 network of the file, over the rational numbers that its floats are. The last block is the output."""
@@ -22,14 +22,15 @@ from graphkeel.verify.rational import rational, rationals
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One affine map of earlier values, with a ReLU or without, and how far its numbers may be
-    off."""
+    """One affine map of earlier values, with a ReLU after it, squared or neither, and how far its
+    numbers may be off."""
 
     terms: tuple[tuple[int, Array], ...]  # (number of an earlier value, (width, its width))
     bias: Array  # (width,)
     relu: bool
     weight_errors: tuple[Array | None, ...] = ()  # one a term, entry by entry; none: exact
     bias_error: Array = field(default_factory=lambda: np.zeros(1))  # (width,)
+    square: bool = False  # every entry times itself
 
     def __post_init__(self) -> None:
         errors = self.weight_errors or (None,) * len(self.terms)
@@ -62,9 +63,9 @@ class BlockNetwork:
         return self.blocks[-1].width
 
     @property
-    def relus(self) -> int:
-        """The number of units with a ReLU."""
-        return sum(block.width for block in self.blocks if block.relu)
+    def unit_blocks(self) -> list[int]:
+        """The values that are units, which linear bounds have to enclose: ReLUs and squares."""
+        return [k for k, block in enumerate(self.blocks, 1) if block.relu or block.square]
 
     def width(self, number: int) -> int:
         """The width of a value."""
@@ -78,12 +79,13 @@ class BlockNetwork:
         """
         values = [points]
         for block in self.blocks:
-            parts = [values[number] @ weight.T for number, weight in block.terms]
-            total = parts[0] if parts else np.zeros((points.shape[0], block.width))
-            for part in (*parts[1:], block.bias):
-                total += part
+            total = _affine(block, values)
             # in place: the first touch of a page is slow
-            values.append(np.maximum(total, 0.0, out=total) if block.relu else total)
+            if block.relu:
+                np.maximum(total, 0.0, out=total)
+            elif block.square:
+                np.multiply(total, total, out=total)
+            values.append(total)
         return values
 
     def outputs_at(self, points: Array) -> Array:
@@ -112,13 +114,16 @@ class BlockNetwork:
             block = self.blocks[number - 1]
             if block.relu:
                 own *= values[number] > 0.0
+            elif block.square:
+                own *= 2.0 * _affine(block, values)
             for source, weight in block.terms:
                 part, old = own @ weight, back[source]
                 back[source] = part if old is None else np.add(old, part, out=old)
         return np.zeros_like(values[0]) if back[0] is None else back[0]
 
     def cell(self, point: Array) -> Cell:
-        """The activation cell around a point, shape (inputs,), and the outputs in it."""
+        """The activation cell around a point, shape (inputs,), and the outputs in it; squares are
+        taken for their tangents there."""
         n = self.inputs
         maps = [(np.eye(n), np.zeros(n))]
         rows: list[Array] = [np.zeros((0, n))]
@@ -132,6 +137,9 @@ class BlockNetwork:
                 rows.append(sign[:, None] * weight)
                 ends.append(-sign * offset)
                 weight, offset = weight * on[:, None], offset * on
+            elif block.square:
+                here = weight @ point + offset
+                weight, offset = 2.0 * here[:, None] * weight, here * (2.0 * offset - here)
             maps.append((np.broadcast_to(weight, (block.width, n)), offset))
         return Cell(np.vstack(rows), np.concatenate(ends), *maps[-1])
 
@@ -144,8 +152,19 @@ class BlockNetwork:
                 source = values[number]
                 for i, j in zip(*np.nonzero(weight), strict=True):
                     row[i] += rational(weight[i, j]) * source[j]
-            values.append([max(v, Fraction(0)) for v in row] if block.relu else row)
+            if block.relu:
+                row = [max(v, Fraction(0)) for v in row]
+            values.append([v * v for v in row] if block.square else row)
         return values[-1]
+
+
+def _affine(block: Block, values: list[Array]) -> Array:
+    """A block before its ReLU or square, shape (count, width)."""
+    parts = [values[number] @ weight.T for number, weight in block.terms]
+    total = parts[0] if parts else np.zeros((values[0].shape[0], block.width))
+    for part in (*parts[1:], block.bias):
+        total += part
+    return total
 
 
 def pruned(inputs: int, blocks: list[Block], output: int) -> BlockNetwork:
@@ -160,7 +179,7 @@ def pruned(inputs: int, blocks: list[Block], output: int) -> BlockNetwork:
     for number in order:
         block = blocks[number - 1]
         terms = tuple((place[source], weight) for source, weight in block.terms)
-        kept.append(Block(terms, block.bias, block.relu))
+        kept.append(Block(terms, block.bias, block.relu, square=block.square))
     return BlockNetwork(inputs, tuple(kept))
 
 

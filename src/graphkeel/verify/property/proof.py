@@ -13,6 +13,7 @@ from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import VERSION, Json, encode
 from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.question import Case, Property
+from graphkeel.verify.property.squares import Rewritten
 
 if TYPE_CHECKING:
     from graphkeel.verify.tree import Piece
@@ -25,15 +26,20 @@ def _question_entry(network: BlockNetwork, prop: Property) -> Json:
     blocks = []
     for block in network.blocks:
         terms = [{"source": source, "weight": _floats(weight)} for source, weight in block.terms]
-        blocks.append({"terms": terms, "bias": _floats(block.bias), "relu": block.relu})
+        entry = {"terms": terms, "bias": _floats(block.bias), "relu": block.relu}
+        blocks.append(entry | ({"square": True} if block.square else {}))
     cases = [_case_entry(case) for case in prop.cases]
     return {"network": {"inputs": network.inputs, "blocks": blocks}, "cases": cases}
 
 
-def proof_entry(network: BlockNetwork, prop: Property, trees: list[Piece]) -> Json:
-    """The whole proof."""
+def proof_entry(
+    network: BlockNetwork, prop: Property, trees: list[Piece], forms: list[Rewritten]
+) -> Json:
+    """The whole proof; the forms are those of the cases."""
     entry = _question_entry(network, prop)
-    for case, tree in zip(entry["cases"], trees, strict=True):
+    for case, tree, form in zip(entry["cases"], trees, forms, strict=True):
+        if form.squares is not None and form.outputs is not None:
+            case["squares"], case["outputs"] = encode(form.squares), encode(form.outputs)
         case["tree"] = {
             "axis": encode(tree.axis),
             "cut": encode(tree.cut),
@@ -48,7 +54,8 @@ def difference(content: Json, network: BlockNetwork, prop: Property) -> str | No
     wanted = _question_entry(network, prop)
     if as_text(content["network"]) != as_text(wanted["network"]):
         return "the proof is about another network than the file's"
-    stored = [{key: value for key, value in c.items() if key != "tree"} for c in content["cases"]]
+    choices = ("tree", "squares", "outputs")
+    stored = [{key: c[key] for key in c if key not in choices} for c in content["cases"]]
     if as_text(stored) != as_text(wanted["cases"]):
         return "the proof is about other cases than the property's"
     return None
