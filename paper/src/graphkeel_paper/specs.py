@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from graphkeel.runs.adapt_case import Case
     from graphkeel.runs.method import Method, MethodResult
 
+# how names of models and methods end
+TUNED = "-tuned"  # on validation
+AVERAGED = "+avg"  # a rival's settings under our averaging rule
+SELF_TRAINED = "+self"  # a rival's settings, before and after a round of self-training
+
 
 @dataclass(frozen=True)
 class RunSpec(specs.RunSpec):
@@ -77,7 +82,7 @@ class RunSpec(specs.RunSpec):
         from graphkeel.graph.datasets.registry import FEATURES
         from graphkeel.graph.splits import KINDS
         from graphkeel.models.zoo import MODELS, OWN
-        from graphkeel_paper.baselines.bases import NAMED, TUNED
+        from graphkeel_paper.baselines.bases import NAMED
         from graphkeel_paper.datasets.registry import OUTSIDE
 
         if self.model not in (OWN, *NAMED):

@@ -128,6 +128,8 @@ class SquareSettings:
     nearest: int = 100  # of these, those nearest to a violation, which the choice is made for
     width: float = 0.05  # of the boxes that it is made for, as a share of the root's half
     ridge: float = 1e-3  # added to the moments, as a share of them
+    floor: float = 1e-4  # what is added at least, as a share of that of their mean
+    most_error: float = 1e-6  # of the remainder, as a share of the output; else nothing is changed
     least: float = 1e-13  # of the largest eigenvalue; what is smaller is left to the remainder
     most_places: int = 400  # inputs and units up to which it is made, in rational numbers
 

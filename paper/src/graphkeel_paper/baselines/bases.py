@@ -14,8 +14,7 @@ from torch import nn
 
 from graphkeel.graph.task import GraphTask
 from graphkeel.models import RECIPES, TrainingConfig, accuracy, train_model
-
-TUNED = "-tuned"
+from graphkeel_paper.specs import TUNED
 
 
 @dataclass(frozen=True)

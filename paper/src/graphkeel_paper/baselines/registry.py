@@ -9,6 +9,7 @@ from typing import Any
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
 from graphkeel.runs.method import Method
+from graphkeel_paper.specs import AVERAGED, SELF_TRAINED
 
 # Where a method lives, "module:Class", and the constructor's options that make it this row.
 _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
@@ -52,8 +53,6 @@ _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     "udagcn": ("retrained.udagcn:UDAGCN", {}),
     "srgnn": ("retrained.srgnn:SRGNN", {}),
 }
-AVERAGED = "+avg"  # a rival's settings under our averaging rule
-SELF_TRAINED = "+self"  # a rival's settings, before and after a round of self-training
 _POOLED = ("t3a", "cs", "smooth", "lame", "lp")  # of the row `rivals+avg`
 BASELINES = tuple(_TABLE)
 

@@ -25,19 +25,23 @@ class Filled:
     """A table with its numbers; `origin` is what wrote it first: commit, versions, machine."""
 
     plan: Plan
-    cells: list[Cell]
     records: list[Record]
     origin: dict[str, Any]
 
     @classmethod
     def of(cls, plan: Plan, records: list[Record], origin: dict[str, Any] | None = None) -> Filled:
         """The table of these measurements."""
-        return cls(plan, fill(plan, records), records, origin or provenance())
+        return cls(plan, records, origin or provenance())
 
     @classmethod
     def stored(cls, plan: Plan, store: Store, *, any_code: bool = False) -> Filled:
         """The table of those of its jobs that a store holds."""
         return cls.of(plan, found_records(plan.placed, store, any_code=any_code))
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Row by row; the tests among them take seconds."""
+        return fill(self.plan, self.records)
 
     def at(self, row: str, block: str) -> dict[str, Cell]:
         """A row's cells in a block, by column."""

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphkeel_paper.baselines.bases import TUNED
-from graphkeel_paper.baselines.registry import AVERAGED, SELF_TRAINED
-from graphkeel_paper.specs import RunSpec
+from graphkeel_paper.specs import AVERAGED, SELF_TRAINED, TUNED, RunSpec
 from graphkeel_paper.tables import published
 from graphkeel_paper.tables.cells import OURS, TUNED_BASE, Cell
 from graphkeel_paper.tables.layout import CONTROLLERS, METHODS

@@ -54,6 +54,9 @@ def rewritten(case: Case, network: BlockNetwork) -> Rewritten:
         return Rewritten(case.joined(network))
     reach = places.reach(case.lower, case.upper)
     error = [_largest(a - b, reach) for a, b in zip(wanted, made, strict=True)]
+    most = [_largest(matrix, reach) * rational(SQUARES.most_error) for matrix in wanted]
+    if any(a > b for a, b in zip(error, most, strict=True)):
+        return Rewritten(case.joined(network))
     return Rewritten(places.rebuilt(squares, outputs, error), squares, outputs)
 
 
@@ -240,7 +243,7 @@ def _moments(case: Case, network: BlockNetwork, places: _Places) -> tuple[Array,
     step = there - here
     moment = step.T @ step / len(step)
     size = np.diag(moment)
-    ridge = SQUARES.ridge * (size + 1e-9 * size.mean()) + 1e-200
+    ridge = SQUARES.ridge * (size + SQUARES.floor * size.mean()) + 1e-200
     return here.mean(axis=0), moment + np.diag(ridge)
 
 
