@@ -40,7 +40,8 @@ def words(folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("COLUMNS", "80")
-    own = ["--weights", "net.safetensors", "--factory", "own_net_for_weeks:make"]
+    (tmp_path / "net.safetensors").write_bytes(b"")
+    own = ["--weights", str(tmp_path / "net.safetensors"), "--factory", "own_net_for_weeks:make"]
     return ["monitor", "run", *own, "--data"]
 
 
@@ -94,7 +95,8 @@ def test_a_run_says_which_model(tmp_path, capsys) -> None:
     assert main(words) in (0, 4)
     assert json.loads(capsys.readouterr().out)["drifted"] == []
     assert len(read_history(tmp_path)) == 1
-    own = ["--weights", "net.safetensors", "--factory", "own_net_for_weeks:make"]
+    (tmp_path / "net.safetensors").write_bytes(b"")
+    own = ["--weights", str(tmp_path / "net.safetensors"), "--factory", "own_net_for_weeks:make"]
     assert main([*words, *own]) == 2
     assert "Leave out --weights and --factory" in capsys.readouterr().err
     assert main([*words, "--seed", "7"]) == 2
