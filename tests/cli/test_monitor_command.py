@@ -40,8 +40,7 @@ def words(folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("COLUMNS", "80")
-    (tmp_path / "net.safetensors").write_bytes(b"")
-    own = ["--weights", str(tmp_path / "net.safetensors"), "--factory", "own_net_for_weeks:make"]
+    own = ["--weights", "net.safetensors", "--factory", "own_net_for_weeks:make"]
     return ["monitor", "run", *own, "--data"]
 
 
