@@ -172,7 +172,7 @@ case(
 )
 case(
     "an axis that is not there",
-    "rejected: none of that number",
+    "rejected: no such ReLU",
     with_decrease([0, -2, 5, -1, -2], TWO[:1]),
 )
 case(
@@ -463,7 +463,7 @@ case("a unit cut twice", "rejected: cut twice", cells(UP_MULTIPLIERS, [1, 1, -2,
 case("one unit cut is not enough", BOUND, cells([[1, 0], [1, 0]], [1, -2, -2]))
 case(
     "a unit that is not there",
-    "rejected: none of that number",
+    "rejected: no such ReLU",
     cells(UP_MULTIPLIERS, [1, 3, -2, -2, 2, -2, -2]),
 )
 case("unit cuts with c too large", BOUND, cells(UP_MULTIPLIERS, positivity=next_to(3.0, UP)))
@@ -1783,7 +1783,7 @@ case(
 )
 case(
     "no ReLU, a unit cut",
-    "rejected: none of that number",
+    "rejected: no such ReLU",
     affine(on_interval([1, -2, -2], multipliers=[[1, 0], [1, 0]])),
 )
 case("no hole, a hole leaf", "rejected: called inside the hole", affine(on_interval([-1])))

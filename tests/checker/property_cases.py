@@ -265,7 +265,7 @@ BLOCKS = ("network", "blocks")
 case("property, another bias", SHOW, turned("bias", array([-0.5 - TINY * 4]), *BLOCKS, 1))
 case("property, a ReLU left out", FIT, turned("relu", False, *BLOCKS, 1))
 case("property, another constant", SHOW, turned("constant", array([TINY]), "cases", 0))
-case("property, relu 1", "unreadable: relu must be", turned("relu", 1, *BLOCKS, 1))
+case("property, relu 1", "unreadable: relu and square must be", turned("relu", 1, *BLOCKS, 1))
 FIT_BLOCKS = "unreadable: blocks do not fit"
 for name, source in (("later", 3), ("own", 2), ("below zero", -1), ("true", True), ("1.0", 1.0)):
     case(

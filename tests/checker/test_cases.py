@@ -8,6 +8,7 @@ import mutant_cases_more  # noqa: F401
 import property_cases  # noqa: F401
 import pytest
 import random_properties  # noqa: F401
+import square_cases  # noqa: F401
 import steering_cases  # noqa: F401
 import sublevel_cases  # noqa: F401
 from checker_cases import CASES

@@ -22,7 +22,7 @@ from graphkeel.checker.__main__ import as_lines, class_lines
 from tally import TALLY
 
 PACKAGE = Path(checker.__file__).parent
-MOST_LINES = 2_710  # of the whole package, with comments and blank lines
+MOST_LINES = 2_930  # of the whole package, with comments and blank lines
 
 
 def program(
