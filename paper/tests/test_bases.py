@@ -112,7 +112,7 @@ def test_averaged_rivals_have_names_members_and_versions():
     pooled = get_baseline("rivals+avg")
     assert [rival.name for rival in pooled.rivals] == ["t3a", "cs", "smooth", "lame", "lp"]
     assert version_of(pooled, ()) != version_of(get_baseline("t3a+avg"), ())
-    with pytest.raises(ConfigError, match="no settings to average"):
+    with pytest.raises(ConfigError, match="no settings to choose among"):
         get_baseline("mh-aug+avg")
 
 

@@ -10,7 +10,7 @@ import pytest
 from graphkeel.core.errors import ConfigError
 from graphkeel.store.job import Measurement
 from graphkeel.store.store import FILE, Store, read_run
-from graphkeel_paper.fingerprint import code_fingerprint, method_version
+from graphkeel_paper.fingerprint import code_fingerprint, method_version, parsed_file
 from graphkeel_paper.specs import RunSpec
 
 
@@ -136,6 +136,7 @@ def test_the_version_of_a_method_is_its_code_not_its_comments(tmp_path, monkeypa
     def fingerprint(source: str) -> str:
         package.write_text(source)
         code_fingerprint.cache_clear()
+        parsed_file.cache_clear()
         return code_fingerprint(("graphkeel_probe",))
 
     first = fingerprint('"""Doc."""\ndef f(x):\n    """More."""\n    return x + 1\n')

@@ -44,7 +44,7 @@ def test_certify(tmp_path, capsys) -> None:
     paths = [str(tmp_path / "certificate.json")]
     for words in (["check", *paths], ["export", *paths, "--out", str(tmp_path / "files")]):
         shown = captured(words, capsys)
-        assert len(shown) < 40, "a sentence for a group of classes, not a paragraph for each"
+        assert len(shown) < 60, "a sentence for a group of classes, not a paragraph for each"
 
 
 def test_check_groups_classes_of_which_the_same_is_said(tmp_path, capsys) -> None:

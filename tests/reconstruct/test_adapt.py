@@ -56,7 +56,7 @@ def test_a_target_without_a_label_is_not_refused(fitted, source, target, keep):
     out = fitted.adapt(data, keep=keep)
     assert accuracy(out.predict(data), y) >= accuracy(untouched(source[1], data), y)
     assert out.guard_.kept and "no label judges here" in out.guard_.reason
-    again = fitted.adapt(data, keep="graph" if keep in ("graph", None) else "model")
+    again = fitted.adapt(data)  # whatever is kept
     assert torch.equal(out.features_, again.features_)
     assert out.guard_ == again.guard_
 
@@ -124,7 +124,7 @@ def test_the_summary_holds_no_row_of_the_source(fitted, target, tmp_path):
     loaded = gk.load(tmp_path, model=fitted.model)
     nodes = torch.arange(0, 400, 20)
     for given in ((), (nodes, y[nodes])):
-        one, two = loaded.adapt(data, *given), fitted.adapt(data, *given, keep="summary")
+        one, two = loaded.adapt(data, *given), fitted.adapt(data, *given)
         assert torch.equal(one.features_, two.features_)
         assert one.guard_ == two.guard_
     assert not list(tmp_path.glob("*.safetensors")) or all(

@@ -63,7 +63,7 @@ def code_fingerprint(modules: tuple[str, ...]) -> str:
         path = _source(name)
         if path is None:
             continue
-        seen[name], imported = _parsed(path)
+        seen[name], imported = parsed_file(path)
         waiting += imported
         for stored in path.parent.glob("*.json"):
             seen[str(stored.name)] = file_sha256(stored)
@@ -72,7 +72,7 @@ def code_fingerprint(modules: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(path: Path) -> tuple[str, tuple[str, ...]]:
+def parsed_file(path: Path) -> tuple[str, tuple[str, ...]]:
     """SHA-256 of a file's code, and the names that it imports."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     imported = tuple(_imported(tree))

@@ -7,8 +7,8 @@
 
 Source and target have the same features and classes. The model is trained on the source and
 frozen, or is one of your own; labels of the target are drawn at random (a number) or named by a CSV
-file with the header node,label. --keep says what may be kept of the source: the graph itself, whose
-labels are then evidence, a summary of it (sizes alone), or nothing but the model. Accuracies are
+file with the header node,label. --keep says what may be kept of the source: the graph itself, a
+summary of it (sizes alone), or nothing but the model; the answers are the same. Accuracies are
 percent of the target's nodes whose label is not in use."""
 
 from __future__ import annotations

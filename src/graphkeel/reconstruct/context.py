@@ -26,7 +26,6 @@ from graphkeel.models.head import extract_head
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import Narrowed, narrowed
 from graphkeel.reconstruct.scene import Scene
-from graphkeel.reconstruct.source import SourceProbe
 
 
 @dataclass(eq=False, repr=False)
@@ -38,7 +37,6 @@ class Context:
         x, edge_index: the graph as the model gets it.
         model_kwargs: further arguments of the model's forward.
         controller: who finds the class anchors.
-        probe: of the graph that the model was trained on, where it is another one and at hand.
         seed: of everything random.
         settings: of the anchors.
     """
@@ -50,7 +48,6 @@ class Context:
     model_kwargs: dict[str, Any] = field(default_factory=dict)
     controller: str | Controller = "deadbeat"
     seed: int = 0
-    probe: SourceProbe | None = None
     settings: AnchorSettings = field(default_factory=AnchorSettings)
     _anchors: dict[float, Anchors] = field(default_factory=dict, init=False)
 
@@ -129,7 +126,7 @@ class Context:
     def scene(self) -> Scene:
         """The answers, features and graph that evidence is drawn from."""
         arrays = (self.logits.numpy(), self.x.numpy(), self.edge_index.numpy())
-        return Scene(*arrays, seed=self.seed, probe=self.probe)
+        return Scene(*arrays, seed=self.seed)
 
     # ---- class anchors
 

@@ -58,8 +58,6 @@ class DecideSettings:
         trained: for how many a label counts that the model was trained on. A model trained here
             knows no more than those labels do, one trained elsewhere does.
         seen_edges: with a label at both ends, from which on labels tell the agreement.
-        source: weight, without labels, of the probe of another graph's source, and
-        beside: the factor of all other weights then.
         large: nodes from which on a graph that was decided on is decided again from the round
             before the last, when it has grown or a few labels have come: a tenth of the walks.
         few: share of the labels that judge which are a few. More of them: all is chosen anew.
@@ -72,15 +70,17 @@ class DecideSettings:
     half: float = 150.0
     trained: float = 3.0
     seen_edges: int = 20
-    source: float = 1.0
-    beside: float = 0.3
     large: int = 50_000
     few: float = 0.1
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
     pool: PoolSettings = field(default_factory=PoolSettings)
 
     def at_size(self, n_nodes: int) -> DecideSettings:
-        """As they are for a graph with so many nodes."""
+        """As they are for a graph of a size.
+
+        Args:
+            n_nodes: of the graph.
+        """
         return replace(self, folds=self.large_folds) if n_nodes >= self.large else self
 
 
@@ -194,8 +194,7 @@ class _Choice:
         self.parts = known.parts(settings.folds, seed)
         self.some = np.random.default_rng(seed).permutation(scene.n_nodes)[: self.settings.sample]
         self.agreement = neighbour_agreement(scene, known, settings.seen_edges)
-        n_labels, source = known.count(settings.trained), scene.probe is not None
-        self.priors = prior_weights(self.agreement, n_labels, settings, source)
+        self.priors = prior_weights(self.agreement, known.count(settings.trained), settings)
         self.rounds: list[PoolWeights] = []
         self.seen: dict[str, tuple[Array, Array]] = {}
 
@@ -416,19 +415,15 @@ def prior_corners(agreement: float, n_labels: float, settings: DecideSettings) -
 
 
 def prior_weights(
-    agreement: float, n_labels: float, settings: DecideSettings, source: bool = False
+    agreement: float, n_labels: float, settings: DecideSettings
 ) -> list[dict[str, float]]:
-    """w0 of each round, believed before labels judge; `source`: whether its graph is at hand."""
+    """w0 of each round, believed before labels judge."""
     corners = prior_corners(agreement, n_labels, settings)
     found = []
     for stored in _stored_prior():
         weights: dict[str, float] = {}
         for corner, share in corners.items():
-            table = stored[corner]
-            if source and corner == "homophilous, no label":
-                table = {name: settings.beside * weight for name, weight in table.items()}
-                table["source~"] = settings.source
-            for name, weight in table.items():
+            for name, weight in stored[corner].items():
                 weights[name] = weights.get(name, 0.0) + share * weight
         found.append(weights)
     return found

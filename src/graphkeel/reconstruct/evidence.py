@@ -64,8 +64,6 @@ def first_evidence(
         yield "model", Layers(Alike(rowwise(log_rows, scene.beliefs), n_sets))
     if "model~" not in without:
         yield "model~", Layers(Alike(rowwise(log_rows, scene.smoothed_beliefs), n_sets))
-    if scene.probe is not None and "source~" not in without:
-        yield "source~", Layers(Alike(scene.probe.logs(scene), n_sets))
     if not len(labels.nodes):
         return
     members = labels.members()

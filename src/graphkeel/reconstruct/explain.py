@@ -129,7 +129,7 @@ def kind_of(name: str) -> str:
         return "self-training"
     if name.startswith("model"):
         return "model"
-    return "labels" if name.startswith(("labels", "source")) else "features"
+    return "labels" if name.startswith("labels") else "features"
 
 
 def sources_of(decision: Decision) -> tuple[Source, ...]:

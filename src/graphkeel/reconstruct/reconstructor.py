@@ -60,7 +60,6 @@ from graphkeel.reconstruct.inputs import (
     check_parameters,
 )
 from graphkeel.reconstruct.proofs import certified
-from graphkeel.reconstruct.source import SourceProbe
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
 from graphkeel.reconstruct.steer import Earlier
 from graphkeel.reconstruct.storage import FOLDER, contents, restore
@@ -169,7 +168,6 @@ class Reconstructor(Fitted):
     n_features_in_: int
     _stored_arguments: dict[str, Any]  # of the forward, of a loaded one
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
-    _probe: SourceProbe | None = None  # of the source, on another graph
     _fitted_profile: Profile | None = None  # of the graph that was last decided on
     _resumable: Resumable | None = None  # of a large graph
 
@@ -213,13 +211,9 @@ class Reconstructor(Fitted):
         nodes: Ids | None,
         labels: Ids | None,
         n_classes: int | None = None,
-        source: Reconstructor | None = None,
     ) -> None:
         """The choice on a graph, with further labels where there are any."""
-        self._probe = None
         task = self._make_context(data, model_kwargs, n_classes)
-        if source is not None:
-            self._ask_source(source)
         self.__dict__.pop("n_features_in_", None)  # a fit that is interrupted is no fit
         warn_of_labels(data, task, self._context.logits)
         known = known_labels(task, task.train_mask.nonzero().flatten())
@@ -233,20 +227,6 @@ class Reconstructor(Fitted):
         self.states_ = None
         new = None if nodes is None and labels is None else (nodes, labels)
         self._choose(known, validation, new)
-
-    def _ask_source(self, source: Reconstructor) -> None:
-        """Evidence from the labels of the graph that the model was trained on."""
-        here = self._context
-        nodes, classes = (
-            torch.cat(parts).numpy()
-            for parts in zip(
-                *((part.nodes, part.classes) for part in (source.labels_, source._validation)),
-                strict=True,
-            )
-        )
-        self._probe = here.scene.probe = here.probe = SourceProbe.fit(
-            source._context.scene, nodes, classes, here.scene
-        )
 
     def _step(self, name: str) -> AbstractContextManager[dict[str, Any]]:
         return step(name, self.callbacks, verbose=self.verbose)
@@ -329,7 +309,6 @@ class Reconstructor(Fitted):
             model_kwargs=model_kwargs,
             controller=classical,
             seed=self.seed,
-            probe=self._probe,
         )
         if data.x.dtype == task.x.dtype:
             self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
@@ -636,10 +615,9 @@ class Reconstructor(Fitted):
                 source, prepared in the same way.
             nodes: ids of target nodes whose label is known, int64, shape (k,).
             labels: their classes, int64, shape (k,); a class may be missing.
-            keep: what is used of the source: with `graph` its features, edges and labels are
-                evidence, too, where it was fitted or attached here; with `summary` the numbers of
-                features and classes are compared, with `model` nothing. None: what there is; a
-                Reconstructor that was never fitted has the model alone.
+            keep: what is compared with the source: with `graph` and `summary` the numbers of
+                features and classes, with `model` nothing; the answers are the same. None: what
+                there is; a Reconstructor that was never fitted has the model alone.
             model_kwargs: passed to the model on the target, e.g. `edge_weight=…`.
 
         Returns:
@@ -658,9 +636,7 @@ class Reconstructor(Fitted):
                 check_width(target.x, self.n_features_in_)
                 n_classes = len(self.classes_)
             bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
-            at_hand = keep == "graph" and self.method == "auto" and hasattr(self, "_context")
-            source = self if at_hand and len(self.labels_) else None
-            adapted._fit(bare, model_kwargs, nodes, labels, n_classes, source)
+            adapted._fit(bare, model_kwargs, nodes, labels, n_classes)
             if self.controller == "neural":
                 adapted.certify()
             facts.update(adapted._facts())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,6 @@ from graphkeel.graph.propagate.local import hops_of, pagerank
 from graphkeel.graph.propagate.rowwise import fold, mean_row, rowwise
 from graphkeel.graph.propagate.view import Links, View, kept
 from graphkeel.graph.rows import softmax
-
-if TYPE_CHECKING:
-    from graphkeel.reconstruct.source import SourceProbe
 
 Array = NDArray[np.float32]
 
@@ -57,7 +54,6 @@ class Scene:
         x: features, float32, shape (N, d).
         edges: int64, shape (2, E); taken both ways. Or Ŝ itself, where it lives on a cluster.
         seed: of the projection of wide features.
-        probe: of the graph that the model was trained on, where it is another one.
     """
 
     def __init__(
@@ -68,14 +64,12 @@ class Scene:
         *,
         seed: int = 0,
         settings: SceneSettings = SceneSettings(),
-        probe: SourceProbe | None = None,
     ) -> None:
         self.logits = logits
         self.x = x
         self.n_nodes, self.n_classes = logits.shape
         self.seed = seed
         self.settings = settings
-        self.probe = probe
         self.matrix = normalise(edges, len(x)) if isinstance(edges, np.ndarray) else edges
 
     def spread(self, values: Array, steps: int | None = None, *, over: bool = False) -> Array:
@@ -129,16 +123,11 @@ class Scene:
 
     def _word_views(self) -> tuple[list[View], list[View]]:
         """Many features as they are, and those of one and two hops."""
-        hops = [View(self.unit_words, self.matrix, hops) for hops in range(3)]
-        return hops[:1], hops
-
-    @cached_property
-    def unit_words(self) -> Any:
-        """The features, rows of length one; sparse where most are zero."""
         words: Any = UnitRows(self.x)
         if fold(np.count_nonzero, self.x) < 0.1 * self.x.size:
-            return sparse_rows(words)
-        return words
+            words = sparse_rows(words)
+        hops = [View(words, self.matrix, hops) for hops in range(3)]
+        return hops[:1], hops
 
     def _relu_views(self) -> tuple[list[View], list[View]]:
         own, hops = self.relu_units

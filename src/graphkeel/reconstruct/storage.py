@@ -19,7 +19,6 @@ from graphkeel.reconstruct.decide import PoolWeights, Resumable
 from graphkeel.reconstruct.explain import Source
 from graphkeel.reconstruct.guard import GuardDecision
 from graphkeel.reconstruct.pool import Judged
-from graphkeel.reconstruct.source import SourceProbe
 
 if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
@@ -28,7 +27,6 @@ FOLDER = TensorFolder("reconstruction", format=7)
 _LABELS = ("label", "judging", "start", "start_judging")  # begin the names of tensors of labels
 _ANEW = {"given": "anew"}  # an argument of the model that belongs to a graph
 _AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
-_SOURCE = "source."  # begins the names of the probe of another graph
 _RESUMED = "resumable."  # begins the names of what a decision is taken up from
 _PROFILE = "profile."  # begins the names of what a later graph is compared with
 
@@ -64,8 +62,6 @@ def contents(rec: Reconstructor, keep: str, notes: dict[str, Any]) -> Contents:
     resumed, resumed_facts = _resumable_parts(rec._resumable)
     tensors |= {f"{_RESUMED}{name}": part for name, part in resumed.items()}
     tensors |= {f"{_AT_REST}{name}": part for name, part in (rec.states_ or {}).items()}
-    if rec._probe is not None:
-        tensors |= {f"{_SOURCE}{name}": part for name, part in rec._probe.stored().items()}
     profile, profile_facts = rec._profile().stored()
     tensors |= {f"{_PROFILE}{name}": part for name, part in profile.items()}
     rounds = [{"weights": one.weights, "offsets": one.offsets.tolist()} for one in rec._rounds]
@@ -127,8 +123,6 @@ def restore(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[str, Any
     rec.certificate_ = facts["certificate"]
     rec.states_ = _named(tensors, _AT_REST) or None
     rec._fitted_profile = Profile.restored(_named(tensors, _PROFILE), facts["profile"])
-    probe = _named(tensors, _SOURCE)
-    rec._probe = SourceProbe.restored(probe) if probe else None
     rec.n_features_in_ = int(rec.features_.shape[1])
     rec._fingerprint = Fingerprint(**facts["graph"])
     rec._stored_arguments = dict(facts["arguments"])

@@ -85,23 +85,12 @@ def _trained(
 ) -> tuple[GraphTask, GraphTask, FrozenModel, Tensor]:
     spec = kind(**json.loads(fields))
     source, target = tasks(spec, seed)
-    frozen = _model(spec, source, seed)
-    return source, target, frozen, frozen(target.x, target.edge_index)
-
-
-_MODELS: dict[tuple[str, int, str], FrozenModel] = {}  # of the source last worked on
-
-
-def _model(spec: AdaptSpec, source: GraphTask, seed: int) -> FrozenModel:
-    """Trained once for all targets; one of the user's own is loaded each time."""
     if spec.model == OWN:
-        return FrozenModel(own_model_of(spec.model_options, source), n_classes=source.n_classes)
-    key = (source.hash, seed, json.dumps([spec.model, spec.model_options]))
-    if key not in _MODELS:
-        _MODELS.clear()
+        model = own_model_of(spec.model_options, source)
+    else:
         model = train_model(spec.model, source, seed=seed, **spec.model_options)
-        _MODELS[key] = FrozenModel(model, n_classes=source.n_classes)
-    return _MODELS[key]
+    frozen = FrozenModel(model, n_classes=source.n_classes)
+    return source, target, frozen, frozen(target.x, target.edge_index)
 
 
 def tasks(spec: AdaptSpec, seed: int) -> tuple[GraphTask, GraphTask]:
