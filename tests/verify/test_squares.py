@@ -15,6 +15,7 @@ from graphkeel.checker import check_bytes, relaxation
 from graphkeel.checker.blocks import Block as CheckedBlock
 from graphkeel.checker.blocks import row_of
 from graphkeel.checker.exact import Matrix, Vector, Work, folded
+from graphkeel.checker.reading import Unreadable
 from graphkeel.checker.relaxation import Leaf, Relaxation
 from graphkeel.verify.formats.vnnlib_reader import property_from
 from graphkeel.verify.proof import encode
@@ -210,7 +211,10 @@ def proved() -> Answer:
 
 
 def accepted(proof: Any) -> bool:
-    return check_bytes(certificate_bytes(proof)).accepted
+    try:
+        return check_bytes(certificate_bytes(proof)).accepted
+    except Unreadable:
+        return False
 
 
 def array(entry: Any) -> np.ndarray:
