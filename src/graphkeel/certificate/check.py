@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-_Stored = str | Path | Mapping[str, Any]
-
-
 @dataclass(frozen=True)
 class LinkedResult(CheckResult):
     """The result of a check, and which links to a model and a graph were part of it.
@@ -74,11 +71,11 @@ def check_certificate(
 
 def linked(
     result: LinkedResult,
-    certificate: _Stored,
+    certificate: str | Path | Mapping[str, Any],
     model: nn.Module,
     data: Any | None,
-    states: _Stored | None = None,
-    steering: _Stored | None = None,
+    states: str | Path | Mapping[str, Any] | None = None,
+    steering: str | Path | Mapping[str, Any] | None = None,
 ) -> LinkedResult:
     """The result of an accepted certificate, once it was tied to a model, and maybe to a graph."""
     content = certificate if isinstance(certificate, Mapping) else read_certificate(certificate)
