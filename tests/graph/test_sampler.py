@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph import load, load_graph, make_sbm, splits
+from graphkeel.graph import load, load_graph, make_sbm
 from graphkeel.graph.ppr import PprDistance, chebyshev_coefficients, forward_push
 from graphkeel.graph.propagate import neighbours, normalise
 from graphkeel.graph.sampler import ExactBiasedSampler
@@ -106,22 +106,6 @@ def test_scalable_sampler_fills_its_quotas_from_neighbourhoods():
     assert np.array_equal(drawn, sampler.draw(0))
 
 
-def test_scalable_sampler_tells_the_bar_how_many_nodes_it_has_drawn(monkeypatch):
-    told = {"done": 0}
-
-    def shown(items, what, total, *, cost):
-        told["total"] = total
-        for item in items:
-            yield item
-            told["done"] += cost(item)
-
-    monkeypatch.setattr("graphkeel.graph.sampler.progress", shown)
-    graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
-    drawn = scalable_sampler(graph, label_ratio=0.05).draw(0)
-    assert told["total"] == len(drawn)
-    assert 0 < told["done"] <= len(drawn)
-
-
 def test_scalable_sampler_is_biased():
     """Drawn nodes are closer together than random ones: more edges among themselves."""
     graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
@@ -140,11 +124,10 @@ def test_scalable_sampler_tops_up_scattered_classes_and_refuses_empty_quotas():
 
 
 @pytest.mark.parametrize("limit", ["exact_nodes", "exact_edges"])
-def test_many_edges_call_for_the_scalable_sampler_as_many_nodes_do(monkeypatch, limit):
+def test_many_edges_call_for_the_scalable_sampler_as_many_nodes_do(limit):
     graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
-    monkeypatch.setattr(splits, "_SPLITTING", splits._Splitting(**{limit: 3999}))
     expected = scalable_sampler(graph).draw(3)
-    assert np.array_equal(biased_training_set(graph, 3), expected)
+    assert np.array_equal(biased_training_set(graph, 3, **{limit: 3999}), expected)
 
 
 @pytest.mark.parametrize("split", ["biased", "random"])

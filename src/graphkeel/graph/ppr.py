@@ -12,7 +12,6 @@ column come in pairs)."""
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -35,34 +34,24 @@ Array = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class _Series:
-    """The truncated series.
-
-    Attributes:
-        tolerance: of what is cut off, relative to the largest coefficient.
-        block: columns at once: small enough for the working set to stay in cache.
-    """
-
-    tolerance: float = 1e-8
-    block: int = 32
-
-
-_SERIES = _Series()
-
-
 class PprDistance:
     """Squared Euclidean distances between rows of the exact PPR matrix of one graph.
 
     The rows' norms are the costly part and belong to the graph alone, so they can be kept in a
-    `cache` folder."""
+    `cache` folder. So many columns as a `block` has keep the working set in the processor's cache."""
 
     def __init__(
-        self, normalised: sparse.csr_matrix, alpha: float, *, cache: Path | None = None
+        self,
+        normalised: sparse.csr_matrix,
+        alpha: float,
+        *,
+        cache: Path | None = None,
+        block: int = 32,
     ) -> None:
         n = normalised.shape[0]
+        self._block = block
         require_memory(
-            24 * normalised.nnz + 16 * n * _SERIES.block * cpu_count(),
+            24 * normalised.nnz + 16 * n * block * cpu_count(),
             f"the exact biased sampler on {n} nodes",
             "Use the random split, or a smaller graph.",
         )
@@ -81,7 +70,7 @@ class PprDistance:
             nodes: node ids, int64, shape (k,).
         """
         missing = np.unique(nodes[np.isnan(self._norms[nodes])])
-        blocks = [missing[i : i + _SERIES.block] for i in range(0, len(missing), _SERIES.block)]
+        blocks = [missing[i : i + self._block] for i in range(0, len(missing), self._block)]
         threads = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
         norms = threads(delayed(self._diagonal)(block) for block in blocks)
         pairs = zip(blocks, norms, strict=True)
@@ -162,9 +151,7 @@ def _chebyshev_step(
 
 def _fingerprint(matrix: sparse.csr_matrix, alpha: float) -> str:
     arrays = (matrix.indptr, matrix.indices, matrix.data)
-    return sha256_of([f"{alpha!r} {_SERIES.tolerance!r}", *(array.tobytes() for array in arrays)])[
-        :32
-    ]
+    return sha256_of([repr(alpha), *(array.tobytes() for array in arrays)])[:32]
 
 
 def _read_norms(path: Path | None, n: int) -> Array:
@@ -172,9 +159,8 @@ def _read_norms(path: Path | None, n: int) -> Array:
     as empty."""
     if path is not None:
         try:
-            norms = read_arrays(path, ("norms",), source=str(path))[
-                "norms"
-            ]  # the zip container checks its own CRC
+            # the zip container checks its own CRC
+            norms = read_arrays(path, ("norms",), source=str(path))["norms"]
             if norms.shape == (n,) and norms.dtype == np.float64:
                 return norms
         except (DataError, KeyError):
@@ -194,20 +180,17 @@ def _write_norms(path: Path, norms: Array) -> Path | None:
     return path
 
 
-def chebyshev_coefficients(alpha: float) -> Array:
-    """Coefficients of f on [-1, 1], cut where they stop to matter; an even number of them."""
+def chebyshev_coefficients(alpha: float, tolerance: float = 1e-8) -> Array:
+    """Coefficients of f on [-1, 1], cut where they fall below `tolerance` times the largest; an
+    even number of them."""
     n = 64
     while True:
         theta = np.pi * (np.arange(n) + 0.5) / n
         values = (alpha / (1 - (1 - alpha) * np.cos(theta))) ** 2
         coefficients = 2 / n * np.cos(np.outer(np.arange(n), theta)) @ values
         coefficients[0] /= 2
-        relevant = (
-            np.flatnonzero(np.abs(coefficients) > _SERIES.tolerance * np.abs(coefficients).max())[
-                -1
-            ]
-            + 1
-        )
+        sizes = np.abs(coefficients)
+        relevant = np.flatnonzero(sizes > tolerance * sizes.max())[-1] + 1
         if relevant < n // 2:
             return np.asarray(coefficients[: max(2, relevant + relevant % 2)])
         n *= 2

@@ -6,7 +6,6 @@ quota; for graphs of any size."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,18 +101,10 @@ class ScalableBiasedSampler:
         chosen: dict[int, dict[int, None]] = {c: {} for c in quotas}  # dicts as ordered sets
         in_pool = np.zeros(self.adjacency.shape[0], dtype=bool)
         in_pool[self.pool] = True
-        gained: dict[int, int] = {}  # nodes drawn around a start, for the progress bar
-        for start in progress(
-            order,
-            "biased sampler: nodes drawn",
-            sum(quotas.values()),
-            cost=lambda start: gained.pop(int(start), 0),
-        ):
+        for start in progress(order, "biased sampler: starts tried", len(order)):
             label = int(self.y[start])
             if label in quotas and len(chosen[label]) < quotas[label]:
-                before = len(chosen[label])
                 self._take_neighbours(int(start), in_pool, chosen[label], quotas[label])
-                gained[int(start)] = len(chosen[label]) - before
             if all(len(chosen[c]) >= quotas[c] for c in quotas):
                 break
         self._top_up(order, chosen, quotas)
@@ -150,9 +141,3 @@ class ScalableBiasedSampler:
                 if len(chosen[c]) >= quota:
                     break
                 chosen[c][int(node)] = None
-
-
-def agreement(drawn: Sequence[Ids], published: Sequence[Ids]) -> float:
-    """Share of published training nodes that the drawn sets hold too."""
-    same = sum(len(np.intersect1d(a, b)) for a, b in zip(drawn, published, strict=True))
-    return same / sum(len(p) for p in published)

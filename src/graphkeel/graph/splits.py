@@ -25,26 +25,6 @@ Ids = NDArray[np.int64]
 KINDS = ("biased", "random", "public")
 
 
-@dataclass(frozen=True)
-class _Splitting:
-    """Sizes of a split, and up to which graph the exact sampler draws it.
-
-    Attributes:
-        train_per_class: training nodes of a class, the paper's.
-        val_per_class: validation nodes of a class.
-        exact_nodes: beyond it the exact sampler's row norms take minutes.
-        exact_edges: beyond it too: every norm reads all edges, dozens of times.
-    """
-
-    train_per_class: int = 20
-    val_per_class: int = 30
-    exact_nodes: int = 50_000
-    exact_edges: int = 4_000_000
-
-
-_SPLITTING = _Splitting()
-
-
 @dataclass(frozen=True, eq=False)
 class Split:
     """Nodes to train on, to choose on and to test on."""
@@ -75,11 +55,15 @@ def make_split(graph: RawGraph, kind: str, seed: int) -> Split:
     return _complete(graph, biased_training_set(graph, seed), seed)
 
 
-def biased_training_set(graph: RawGraph, seed: int) -> Ids:
-    """Published list number `seed` where there is one; else drawn with that seed."""
+def biased_training_set(
+    graph: RawGraph, seed: int, exact_nodes: int = 50_000, exact_edges: int = 4_000_000
+) -> Ids:
+    """Published list number `seed` where there is one; else drawn with that seed, exactly where the
+    graph is small enough: beyond, row norms take minutes, as each reads all edges dozens of
+    times."""
     if 0 <= seed < len(graph.biased.published):
         return _checked(graph, graph.biased.published[seed])
-    if graph.n_nodes > _SPLITTING.exact_nodes or graph.edge_index.shape[1] > _SPLITTING.exact_edges:
+    if graph.n_nodes > exact_nodes or graph.edge_index.shape[1] > exact_edges:
         return scalable_sampler(graph).draw(seed)
     return exact_sampler(graph).draw(seed)
 
@@ -93,9 +77,7 @@ def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
     )
     distance = PprDistance(matrix, graph.biased.teleport, cache=user_cache() / "ppr")
     pool = np.arange(graph.biased.pool or graph.n_nodes)
-    return ExactBiasedSampler(
-        distance, graph.y, pool[graph.y[pool] >= 0], _SPLITTING.train_per_class
-    )
+    return ExactBiasedSampler(distance, graph.y, pool[graph.y[pool] >= 0])
 
 
 def scalable_sampler(graph: RawGraph, *, label_ratio: float = 0.01) -> ScalableBiasedSampler:
@@ -130,24 +112,20 @@ def _complete(graph: RawGraph, train: Ids, seed: int) -> Split:
         _, val, test = graph.public_split
         return Split(train, without(val, train), without(test, train))
     rest = without(np.flatnonzero(graph.y >= 0), train)
-    val = _per_class(graph.y, rest, _SPLITTING.val_per_class, np.random.default_rng([seed, 1]))
+    val = _per_class(graph.y, rest, 30, np.random.default_rng([seed, 1]))
     return Split(train, val, without(rest, val))
 
 
 def _random(graph: RawGraph, seed: int) -> Split:
     candidates = np.flatnonzero(graph.y >= 0)
     if graph.public_split is not None:
-        candidates = without(
-            candidates, graph.public_split[2]
-        )  # the public test nodes stay test nodes
+        candidates = without(candidates, graph.public_split[2])  # those stay test nodes
     if not len(candidates):
         raise DataError(
             f"{graph.name} has no labelled node to train on beside those of its public test set",
             fix="Leave some labelled nodes out of test_mask.",
         )
-    train = _per_class(
-        graph.y, candidates, _SPLITTING.train_per_class, np.random.default_rng([seed, 0])
-    )
+    train = _per_class(graph.y, candidates, 20, np.random.default_rng([seed, 0]))
     return _complete(graph, train, seed)
 
 

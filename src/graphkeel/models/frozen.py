@@ -199,11 +199,6 @@ class FrozenModel:
             )
         return scores
 
-    def check_unchanged(self) -> None:
-        """Refuse to go on if somebody changed the weights or buffers."""
-        with evaluating(self.module) as state:
-            self._compare(state)
-
     def _compare(self, state: Snapshot) -> None:
         """Attributes are left out: the model's owner may set them between calls."""
         for kind, name in sorted(self._wrapped.keys() | state.digests.keys()):
