@@ -26,7 +26,7 @@ from graphkeel.core.errors import DataError, StorageError
 from graphkeel.core.files import replacing
 from graphkeel.core.memory import require_memory
 from graphkeel.core.steps import progress
-from graphkeel.graph.datasets.archives import read_arrays
+from graphkeel.graph.datasets.npz import read_arrays
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,8 @@ class PprDistance:
     """Squared Euclidean distances between rows of the exact PPR matrix of one graph.
 
     The rows' norms are the costly part and belong to the graph alone, so they can be kept in a
-    `cache` folder. So many columns as a `block` has keep the working set in the processor's cache."""
+    `cache` folder. Columns are computed by the `block`, which keeps them in the processor's
+    cache."""
 
     def __init__(
         self,
