@@ -327,7 +327,7 @@ _CACHES = ("_cached_x", "_cached_h", "_cached_edge_index", "_cached_adj_t")
 def _without_caches(model: nn.Module) -> Iterator[None]:
     """Caches emptied and switched off: a filled one would answer for the features it has seen, and
     one filled now would answer in its owner's next call."""
-    slots = [(module, slot, getattr(module, slot)) for module, slot in _cache_slots(model)]
+    slots = [(module, slot, getattr(module, slot)) for module, slot in cache_slots(model)]
     flags = [module for module in model.modules() if getattr(module, "cached", None) is True]
     try:
         for module, slot, _ in slots:
@@ -342,20 +342,9 @@ def _without_caches(model: nn.Module) -> Iterator[None]:
             module.cached = True  # type: ignore[assignment]
 
 
-def clear_caches(model: nn.Module) -> int:
-    """Empty the caches of `cached=True` layers; returns how many there were.
-
-    A cached layer whose cache is none of the known ones is refused: its answers could not be
-    trusted."""
-    cleared = 0
-    for module, slot in _cache_slots(model):
-        cleared += getattr(module, slot) is not None
-        setattr(module, slot, None)
-    return cleared
-
-
-def _cache_slots(model: nn.Module) -> list[tuple[nn.Module, str]]:
-    """(layer, attribute) of every cache there is."""
+def cache_slots(model: nn.Module) -> list[tuple[nn.Module, str]]:
+    """(layer, attribute) of every cache there is; a layer that keeps its cache elsewhere is
+    refused, as its answers could not be trusted."""
     found = []
     for name, module in model.named_modules():
         slots = [slot for slot in _CACHES if hasattr(module, slot)]
