@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -87,11 +89,9 @@ class Aggregation:
 
 def run_layer(layer: _GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
     """One layer's values, shape (N, out), of an input (N, in) and the sparse Ŝ (N, N)."""
-    ones = torch.ones(len(value), 1, dtype=torch.float64)
     total = torch.zeros(len(value), len(layer[0].bias), dtype=torch.float64)
     for branch in layer:
-        moved = value @ branch.weight.T + ones * branch.bias
-        total = total + spread(moved, matrix, branch.power)
+        total = total + spread(value @ branch.weight.T + branch.bias, matrix, branch.power)
     return total
 
 
@@ -243,14 +243,10 @@ def _basis(name: str, degree: int) -> tuple[Tensor, Tensor]:
     """Ŝᵖ·e₀ and Ŝᵖ·1 on a path, for p = 0 … degree: (nodes, degree + 1) each."""
     nodes = _nodes(degree)
     matrix, _ = operator_of(name, _path(nodes, 1), nodes)
-    impulse = torch.zeros(nodes, 1, dtype=torch.float64)
-    impulse[0] = 1.0
-    ones = torch.ones(nodes, 1, dtype=torch.float64)
-    impulses, constants = [impulse], [ones]
-    for _ in range(degree):
-        impulses.append(matrix @ impulses[-1])
-        constants.append(matrix @ constants[-1])
-    return torch.cat(impulses, dim=1), torch.cat(constants, dim=1)
+    both = torch.ones(nodes, 2, dtype=torch.float64)
+    both[1:, 0] = 0.0
+    powers = torch.stack([spread(both, matrix, power) for power in range(degree + 1)], dim=1)
+    return powers[:, :, 0], powers[:, :, 1]
 
 
 def _nodes(degree: int) -> int:
@@ -361,16 +357,11 @@ def _joined(
 
 
 def _product(first: _GraphLayer, second: _GraphLayer) -> _GraphLayer:
-    weights: dict[int, Tensor] = {}
-    biases: dict[int, Tensor] = {}
-
-    def add(power: int, weight: Tensor, bias: Tensor) -> None:
-        weights[power] = weights[power] + weight if power in weights else weight
-        biases[power] = biases[power] + bias if power in biases else bias
-
-    for one in first:
-        for two in second:
-            add(one.power + two.power, two.weight @ one.weight, two.weight @ one.bias)
-    for two in second:
-        add(two.power, torch.zeros(len(two.bias), first[0].weight.shape[1]).double(), two.bias)
-    return tuple(Branch(power, weights[power], biases[power]) for power in sorted(weights))
+    found: dict[int, tuple[Any, Any]] = {}
+    nothing = first[0].weight.new_zeros(len(second[0].bias), first[0].weight.shape[1])
+    pairs = product(first, second)
+    terms = [(a.power + b.power, b.weight @ a.weight, b.weight @ a.bias) for a, b in pairs]
+    for power, weight, bias in [*terms, *((b.power, nothing, b.bias) for b in second)]:
+        before = found.get(power, (0.0, 0.0))
+        found[power] = (before[0] + weight, before[1] + bias)
+    return tuple(Branch(power, *found[power]) for power in sorted(found))

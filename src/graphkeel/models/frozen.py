@@ -77,7 +77,13 @@ class FrozenModel:
         self.calling = Calling(signature_of(forward_of(self.model)), graph)
         _check_initialised(self.module)
         self._wrapped = Snapshot(self.module).digests
-        self.weights_hash = self._hash()
+        # of all weights and persistent buffers; caches of layers are neither
+        self.weights_hash = sha256_of(
+            part
+            for name, tensor in sorted(self.module.state_dict().items())
+            if isinstance(tensor, Tensor)
+            for part in (f"{name}{tuple(tensor.shape)}{tensor.dtype}", bits(tensor))
+        )
         self._has_warned = False
 
     @property
@@ -209,15 +215,6 @@ class FrozenModel:
                     got=repr(name),
                     fix="Wrap the model again if that was meant; its old results no longer hold.",
                 )
-
-    def _hash(self) -> str:
-        """SHA-256 of all weights and persistent buffers; caches of layers are neither."""
-        return sha256_of(
-            part
-            for name, tensor in sorted(self.module.state_dict().items())
-            if isinstance(tensor, Tensor)
-            for part in (f"{name}{tuple(tensor.shape)}{tensor.dtype}", bits(tensor))
-        )
 
 
 def check_same_weights(model: nn.Module | Scores, was: dict[str, str]) -> None:

@@ -58,9 +58,8 @@ class Head:
 
     def __call__(self, x: Tensor) -> Tensor:
         if self.unsupported is not None and self.response is not None:
-            return (
-                self.response(x.reshape(-1, self.n_in)).reshape(*x.shape[:-1], self.n_out).double()
-            )
+            answers = self.response(x.reshape(-1, self.n_in)).double()
+            return answers.reshape(*x.shape[:-1], self.n_out)
         return relu_network(self.layers, x.double())
 
 
@@ -145,19 +144,15 @@ def _read_off(
         raise _Unsupported(
             f"the extracted layers differ from the model's own response by {gap:.1e}"
         )
-    if layers[-1][0].shape[0] == 1:
-        layers = (*layers[:-1], _as_two_classes(layers[-1]))
+    weight, bias = layers[-1]
+    if len(bias) == 1:  # one logit z as the two logits (-z/2, z/2); halving is exact
+        two = (torch.cat([-weight / 2, weight / 2]), torch.cat([-bias / 2, bias / 2]))
+        layers = (*layers[:-1], two)
     return layers, output, gap
 
 
 def _columns(scores: Tensor) -> Tensor:
     return scores.unsqueeze(1) if scores.dim() == 1 else scores
-
-
-def _as_two_classes(layer: Layer) -> Layer:
-    """One logit z as the two logits (-z/2, z/2); halving is exact."""
-    weight, bias = layer
-    return torch.cat([-weight / 2, weight / 2]), torch.cat([-bias / 2, bias / 2])
 
 
 def _float64_copy(model: nn.Module) -> nn.Module:
@@ -291,9 +286,8 @@ def _affine_map(step: _Step) -> Layer:
 
 def _candidates(step: _Step) -> Iterator[Layer]:
     module = step.module
-    inner = getattr(
-        module, "lin", module
-    )  # GCNConv and SGConv keep their matrix in `lin`, their bias outside
+    # GCNConv and SGConv keep their matrix in `lin`, their bias outside
+    inner = getattr(module, "lin", module)
     weight = getattr(inner, "weight", None)
     bias = getattr(module, "bias", None)
     bias = bias if bias is not None else getattr(inner, "bias", None)

@@ -8,7 +8,6 @@ split is drawn."""
 from __future__ import annotations
 
 import math
-import tokenize
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
@@ -29,7 +28,11 @@ _KINDS = {"x": "fiub", "edge_index": "iu", "y": "iu"}
 def load_npz(path: Path, labels: bool = True) -> RawGraph:
     """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s. Where labels are
     not asked for, y may be missing."""
-    arrays = _read_arrays(path)
+    if not is_there(path.is_file):
+        raise DataError(
+            "there is no such graph file", got=path, fix="Give the path of an .npz file."
+        )
+    arrays = read_arrays(path, (*REQUIRED, *_MASKS, "n_classes"), source=str(path))
     missing = [key for key in _required(labels) if key not in arrays]
     if missing:
         raise DataError(
@@ -86,43 +89,20 @@ def load_folder(path: Path, labels: bool = True) -> RawGraph:
 
 
 def _mapped(file: Path) -> np.ndarray:
-    try:
-        return np.lib.format.open_memmap(
-            file, mode="r"
-        )  # not np.load, which would open an archive as well
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        TypeError,
-        SyntaxError,
-        OverflowError,
-        MemoryError,
-        tokenize.TokenError,
-    ) as error:
+    try:  # not np.load, which would open an archive as well
+        return np.lib.format.open_memmap(file, mode="r")
+    except Exception as error:  # a damaged header can raise nearly anything
         raise DataError(f"{file} cannot be read as an .npy file", got=str(error)[:200]) from error
-
-
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    if not is_there(path.is_file):
-        raise DataError(
-            "there is no such graph file", got=path, fix="Give the path of an .npz file."
-        )
-    return read_arrays(path, (*REQUIRED, *_MASKS, "n_classes"), source=str(path))
 
 
 def _check_memory(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """The features as float32 and the edges as int64, once here and once in the task; mapped
     features stay on disk."""
-    x = (
-        0
-        if isinstance(arrays["x"], np.memmap) and arrays["x"].dtype == np.float32
-        else arrays["x"].size
-    )
-    needed = 2 * (4 * x + 8 * arrays["edge_index"].size + 8 * arrays["y"].size)
-    require_memory(
-        needed, f"the graph of {path}", "Use a smaller graph, or a machine with more memory."
-    )
+    x = arrays["x"]
+    on_disk = isinstance(x, np.memmap) and x.dtype == np.float32
+    numbers = 8 * arrays["edge_index"].size + 8 * arrays["y"].size + (0 if on_disk else 4 * x.size)
+    fix = "Use a smaller graph, or a machine with more memory."
+    require_memory(2 * numbers, f"the graph of {path}", fix)
 
 
 def _n_classes(path: Path, given: np.ndarray | None, y: np.ndarray) -> int:
@@ -180,9 +160,8 @@ def read_arrays(
     """
     try:
         with zipfile.ZipFile(file) as archive:
-            members = {
-                key: info for info in archive.infolist() if (key := _key(info.filename)) in names
-            }
+            found = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            members = {key: info for key, info in found.items() if key in names}
             sizes = [_checked_size(archive, info) for info in members.values()]
             require_memory(
                 sum(sizes),
@@ -199,10 +178,6 @@ def read_arrays(
         raise DataError(
             f"{source} cannot be read as an .npz file", got=got, fix="Pickled objects are refused."
         ) from error
-
-
-def _key(filename: str) -> str:
-    return filename.removesuffix(".npy")
 
 
 def _checked_size(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
