@@ -112,7 +112,7 @@ def yield_controller_checks(
         )
     functions = (
         _has_the_promised_form,
-        _begins_where_it_is_told,
+        _begins_at_the_given_start,
         _admits_what_cannot_be_reached,
         _remembers_nothing,
         _ignores_the_global_generators,
@@ -219,7 +219,7 @@ def _has_the_promised_form(subject: _Subject) -> None:
     expect(not attached, "tensors without a gradient history", "one that requires gradients")
 
 
-def _begins_where_it_is_told(subject: _Subject) -> None:
+def _begins_at_the_given_start(subject: _Subject) -> None:
     plant, start = affine_plant(), torch.tensor([3.0, -2.0, 1.0])
     first = subject.regulate(plant, _target(), start).trajectory[0]
     there = plant(start.double())
