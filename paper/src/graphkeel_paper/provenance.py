@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import graphkeel
-from graphkeel.store.provenance import package_versions
+from graphkeel.store.job import package_versions
 
 
 def provenance() -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph.datasets.archives import read_arrays
+from graphkeel.graph.datasets.npz import read_arrays
 from graphkeel.graph.datasets.raw import RawGraph, undirected
 from graphkeel_paper.datasets.checksums import SHA256
 from graphkeel_paper.datasets.files import fetch, find_raw, verify_checksum

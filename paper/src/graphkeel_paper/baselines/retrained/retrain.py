@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from graphkeel.models import RECIPES, TrainingConfig
-from graphkeel.models.networks import SGC, scores_of
+from graphkeel.models.networks import SGC
 from graphkeel.models.zoo import train
 from graphkeel.runs.method import Given
-from graphkeel_paper.baselines.retrained.copies import fresh_copy, module_of
+from graphkeel_paper.baselines.retrained.copies import fresh_copy, module_of, scores_of
 from graphkeel_paper.baselines.rival import Candidate, Rival, left_alone, scored
 from graphkeel_paper.baselines.training import as_split, seeded
 
