@@ -13,12 +13,8 @@ Ints = NDArray[np.int64]
 
 
 class KnownLabels:
-    """Known labels as an array over all nodes, -1 where there is none, that takes no memory.
-
-    Args:
-        nodes: int64, shape (L,).
-        classes: int64, shape (L,).
-    """
+    """Known labels, nodes and classes (L,), as an array over all nodes, -1 where there is none,
+    that takes no memory."""
 
     def __init__(self, nodes: Ints, classes: Ints) -> None:
         order = np.argsort(nodes, kind="stable")
@@ -33,13 +29,8 @@ class KnownLabels:
 
 
 def same_ends(matrix: Any, labels: Any, n_classes: int) -> tuple[Ints, Ints]:
-    """By the class of one end: edges with a label at both ends, and those with the same at both.
-
-    Args:
-        matrix: sparse, shape (N, N); loops do not count.
-        labels: of all nodes, shape (N,); -1 where there is none.
-        n_classes: C.
-    """
+    """By the class of one end: edges with a label at both ends, and those with the same at both, of
+    a sparse matrix (N, N), whose loops do not count, and labels (N,), -1 where there is none."""
 
     def counted(ids: Ints, rows: Any) -> Ints:
         degrees = np.diff(rows.indptr)

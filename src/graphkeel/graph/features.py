@@ -40,11 +40,8 @@ PREPARATION = _Preparation()
 
 
 def row_normalise(x: Features) -> Features:
-    """Divide each row by its sum of absolute values; all-zero rows stay zero.
-
-    Args:
-        x: dense or CSR, shape (N, d).
-    """
+    """Divide each row of x (N, d), dense or CSR, by its sum of absolute values; all-zero rows stay
+    zero."""
     totals: NDArray[np.float32] = np.asarray(abs(x).sum(axis=1)).ravel()
     scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0).astype(np.float32)
     if sparse.issparse(x):
@@ -58,12 +55,8 @@ def unit_rows(x: Dense, centred: bool = False) -> Dense:
 
 
 class UnitRows:
-    """Rows of length one of several arrays side by side; computed when they are asked for.
-
-    Args:
-        parts: arrays (N, d_k).
-        centred: minus the mean row first.
-    """
+    """Rows of length one of arrays (N, d_k) side by side, each minus its mean row first if asked
+    for; computed when they are asked for."""
 
     def __init__(self, *parts: Dense, centred: bool = False) -> None:
         self._parts = [(part, mean_row(part) if centred else np.float32(0)) for part in parts]
@@ -163,11 +156,7 @@ def _of_length_one(x: Dense) -> Dense:
 
 
 def dense(x: Features) -> Dense:
-    """The features as a dense float32 array; a mapped file stays one.
-
-    Args:
-        x: dense or CSR, shape (N, d).
-    """
+    """Features (N, d), dense or CSR, as a dense float32 array; a mapped file stays one."""
     if isinstance(x, np.memmap) and x.dtype == np.float32:
         return x  # stays on disk, and stays known as a mapped file
     if sparse.issparse(x):
@@ -209,11 +198,7 @@ class FittedPca:
         return cls(pca.mean_, pca.components_, float(pca.explained_variance_ratio_.sum()))
 
     def transform(self, x: Features) -> Dense:
-        """The features in the fitted components, shape (N, k).
-
-        Args:
-            x: dense or CSR, shape (N, d).
-        """
+        """The features (N, d), dense or CSR, in the fitted components, shape (N, k)."""
         if x.shape[1] != self.mean.shape[0]:
             raise DataError(
                 "the features have another width than PCA was fitted on",

@@ -50,12 +50,7 @@ class Fingerprint:
         edge_index: Tensor,
         carried: Mapping[str, Tensor] | None = None,
     ) -> Fingerprint:
-        """The fingerprint of a graph.
-
-        Args:
-            x: features, shape (N, d).
-            edge_index: edges, shape (2, E).
-        """
+        """The fingerprint of a graph: features (N, d), edges (2, E), and what these carry."""
         features, rows = _digests(x, torch.float32, _ROWS)
         edges, edge_set = _digests(edge_index.T, torch.int64, _EDGES)
         return cls(

@@ -33,51 +33,38 @@ class LabelSets:
         return self.used[:, :, None] * one_hot
 
     def written_on(self, values: Array, ids: NDArray[np.int64]) -> Array:
-        """Some nodes' values, whose labelled rows now say what is known to each set.
-
-        Args:
-            values: float32, shape (n, S, C); written.
-            ids: the nodes, ascending, shape (n,).
-        """
-        place = np.minimum(np.searchsorted(ids, self.nodes), len(ids) - 1)
-        here = np.flatnonzero(ids[place] == self.nodes)
-        one_hot = np.eye(self.n_classes, dtype=np.float32)[self.classes[here]]
-        used = self.used[:, here].T[:, :, None]
-        values[place[here]] = np.where(used, one_hot[:, None, :], values[place[here]])
+        """Some nodes' values (n, S, C), of ascending ids (n,), whose labelled rows now say what is
+        known to each set; written in place."""
+        rows, labels = self._here(ids)
+        one_hot = np.eye(self.n_classes, dtype=np.float32)[self.classes[labels]]
+        used = self.used[:, labels].T[:, :, None]
+        values[rows] = np.where(used, one_hot[:, None, :], values[rows])
         return values
 
-    def soft(self, posterior: Array, ids: NDArray[np.int64]) -> Array:
-        """Memberships of some nodes: the answer made sharper, and what is known.
+    def _here(self, ids: Ints) -> tuple[Ints, Ints]:
+        """The labels of these nodes: places in ids, and in the labels."""
+        place = np.minimum(np.searchsorted(ids, self.nodes), len(ids) - 1)
+        here = np.flatnonzero(ids[place] == self.nodes)
+        return place[here], here
 
-        Args:
-            posterior: shape (n, S, C).
-            ids: the nodes, ascending, shape (n,).
-        """
+    def soft(self, posterior: Array, ids: NDArray[np.int64]) -> Array:
+        """Memberships of some nodes: the answer (n, S, C) made sharper, and what is known; ids (n,)
+        ascend."""
         found = posterior**2
         found /= found.sum(axis=2, keepdims=True)
         return self.written_on(found, ids)
 
     def known_at(self, ids: NDArray[np.int64], *_: Array) -> Array:
-        """The known labels as a function of nodes, zero elsewhere, shape (n, S, C).
-
-        Args:
-            ids: the nodes, ascending, shape (n,).
-        """
+        """The known labels as a function of ascending ids (n,), zero elsewhere, shape (n, S, C)."""
         nothing = np.zeros((len(ids), len(self.used), self.n_classes), np.float32)
         return self.written_on(nothing, ids)
 
     def unlabelled(self, posterior: Array, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The likeliest class of some nodes for each set, -1 where it knows the label, shape
-        (n, S).
-
-        Args:
-            posterior: shape (n, S, C).
-            ids: the nodes, ascending, shape (n,).
-        """
+        """The likeliest class of some nodes, of answers (n, S, C) and ascending ids (n,), for each
+        set, -1 where it knows the label, shape (n, S)."""
         found = posterior.argmax(axis=2)
-        place = np.minimum(np.searchsorted(ids, self.nodes), len(ids) - 1)
-        here = np.flatnonzero(ids[place] == self.nodes)
-        found[place[here]] = np.where(self.used[:, here].T, -1, found[place[here]])
+        rows, labels = self._here(ids)
+        found[rows] = np.where(self.used[:, labels].T, -1, found[rows])
         return found
 
     def with_surest(
@@ -88,15 +75,9 @@ class LabelSets:
         classes: NDArray[np.int64],
         ids: NDArray[np.int64],
     ) -> Array:
-        """One-hot rows at known labels and where a node is sure enough, zero elsewhere.
-
-        Args:
-            least: how sure, for each set and class, shape (S, C).
-            last: the last node that suffices if it is just as sure, shape (S, C).
-            sure: of some nodes, shape (n, S).
-            classes: as `unlabelled` gives them, shape (n, S).
-            ids: the nodes, ascending, shape (n,).
-        """
+        """One-hot rows at known labels and at nodes of which a set is surer than `least` (S, C), or
+        just as sure and up to the node `last` (S, C); zero elsewhere. Of ascending ids (n,), `sure`
+        and `classes` (n, S) say how sure it is of which class, -1 where it knows the label."""
         found = self.known_at(ids)
         sets = np.arange(len(self.used))
         bound = least[sets, classes]

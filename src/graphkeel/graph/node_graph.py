@@ -47,11 +47,8 @@ def node_graph(data: Any) -> Any:
 
 
 def check_graph(data: object) -> None:
-    """Refuse what is no graph, before a model fails on it with words of its own.
-
-    Args:
-        data: a PyG `Data` with x of shape (N, d) and edge_index of shape (2, E).
-    """
+    """Refuse what is no `Data` with x (N, d) and edge_index (2, E), before a model fails on it with
+    words of its own."""
     for field in ("x", "edge_index"):
         if not hasattr(data, field):
             raise DataError(
@@ -78,11 +75,7 @@ def check_graph(data: object) -> None:
 
 
 def check_width(x: Tensor, n_features: int) -> None:
-    """Refuse a target whose features are not the source's.
-
-    Args:
-        x: of the target, shape (N, d).
-    """
+    """Refuse a target whose features x (N, d) are not the source's."""
     if x.shape[1] != n_features:
         raise DataError(
             f"the target must have the source's {n_features} features",
@@ -92,11 +85,7 @@ def check_width(x: Tensor, n_features: int) -> None:
 
 
 def check_grown(x: Tensor, new_x: Tensor) -> None:
-    """Refuse a graph that cannot be the same one later.
-
-    Args:
-        x: features as they were, shape (n, d).
-    """
+    """Refuse features (N, d) of a graph that cannot be the one of x (n, d) later."""
     if new_x.shape[1] != x.shape[1]:
         raise DataError(
             f"update needs the {x.shape[1]} features of the graph that was fitted",
@@ -248,13 +237,8 @@ def weighs_edges(adjacency: Any) -> bool:
 
 
 def like_adjacency(adjacency: Any, x: Tensor, edge_index: Tensor) -> Any:
-    """The adjacency matrix of another graph, in the layout of a known one; every edge weighs one,
-    as the loop of a single node does in a normalised matrix.
-
-    Args:
-        x: features of the other graph, shape (n, d).
-        edge_index: its edges, shape (2, e).
-    """
+    """The adjacency matrix of another graph, of features (n, d) and edges (2, e), in the layout of
+    a known one; every edge weighs one, as the loop of a single node does in a normalised matrix."""
     n_nodes = x.shape[0]
     row, column = edge_index.flip(0)
     if adjacency is not None and not isinstance(adjacency, Tensor):

@@ -65,11 +65,7 @@ class PprDistance:
         self._norms = _read_norms(self._cache, normalised.shape[0])
 
     def row_norms(self, nodes: Ids) -> Array:
-        """(P²)_ii = ‖P_i‖² of the given nodes; each is computed once.
-
-        Args:
-            nodes: node ids, int64, shape (k,).
-        """
+        """(P²)_ii = ‖P_i‖² of node ids (k,); each is computed once."""
         missing = np.unique(nodes[np.isnan(self._norms[nodes])])
         blocks = [missing[i : i + self._block] for i in range(0, len(missing), self._block)]
         threads = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
@@ -82,11 +78,7 @@ class PprDistance:
         return self._norms[nodes]
 
     def to_seed(self, seed: int, nodes: Ids) -> Array:
-        """‖P_i − P_seed‖² for each i in nodes.
-
-        Args:
-            nodes: node ids, int64, shape (k,).
-        """
+        """‖P_i − P_seed‖² for each i of node ids (k,)."""
         inner = self._column(seed)
         norms = self.row_norms(np.append(nodes, seed))
         return np.maximum(norms[:-1] + norms[-1] - 2 * inner[nodes], 0.0)
@@ -198,13 +190,8 @@ def chebyshev_coefficients(alpha: float, tolerance: float = 1e-8) -> Array:
 
 
 def near_distance(walks: sparse.csr_matrix, alpha: float, seed: int, nodes: Ids) -> Array:
-    """Minus the personalised PageRank that nodes get from a seed within three hops: for graphs on
-    which exact rows would take minutes.
-
-    Args:
-        walks: the normalised adjacency, shape (N, N).
-        nodes: node ids, int64, shape (k,).
-    """
+    """Minus the personalised PageRank that nodes (k,) get from a seed within three hops, by the
+    normalised adjacency (N, N): for graphs on which exact rows would take minutes."""
     walk = walks[[seed]]
     total = walk
     for _ in range(2):

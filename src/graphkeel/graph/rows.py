@@ -34,12 +34,8 @@ def log_rows(p: Array) -> Array:
 def expected_accuracy(
     posterior: NDArray[np.float32], answers: NDArray[np.int64] | None = None
 ) -> float:
-    """Percent of nodes right by the posterior's own account, with its own answers or others.
-
-    Args:
-        posterior: shape (N, C).
-        answers: shape (N,).
-    """
+    """Percent of nodes right by the posterior's (N, C) own account, with its own answers or others
+    (N,)."""
 
     def sure(part: NDArray[np.float32], *others: NDArray[np.int64]) -> float:
         own = others[0] if others else part.argmax(axis=1)

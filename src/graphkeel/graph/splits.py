@@ -70,14 +70,8 @@ def biased_training_set(
 @dataclass
 class BiasedSampler:
     """The biased sampler of Shift-Robust GNNs (Zhu et al. 2021): one seed node a class, and the
-    nodes of that class that are nearest to it by personalised PageRank.
-
-    Args:
-        distance: of some nodes from a seed, by ids.
-        y: labels, -1 where unknown (those nodes are never drawn).
-        pool: node ids that may be drawn.
-        per_class: how many nodes of each class.
-    """
+    nodes of that class that are nearest to it by personalised PageRank. Nodes are drawn from the
+    pool, those without a label (y is -1) never."""
 
     distance: Callable[[int, Ids], NDArray[np.float64]]
     y: Ids

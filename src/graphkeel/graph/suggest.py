@@ -22,14 +22,10 @@ def suggested_nodes(
     k: object,
     among: object = None,
 ) -> Tensor:
-    """Node ids, best first, int64, shape (k,) or fewer; none of them has a label.
-
-    Args:
-        probabilities: of the classes, shape (N, n_classes).
-        serving: ids of labelled nodes, which cover what is near them, int64, shape (L,).
-        judging: ids of nodes whose label only judges, int64, shape (J,).
-        among: the nodes to choose from, bool, shape (N,), or ids, int64; None: all.
-    """
+    """Ids of k nodes, or fewer, best first, int64; none of them has a label: neither those that
+    serve and so cover what is near them, ids (L,), nor those that only judge, ids (J,). `among`, a
+    mask (N,) or ids, are the nodes to choose from (None: all); `probabilities` (N, n_classes) say
+    how uncertain each is."""
     allowed = _allowed(among, len(probabilities))
     allowed[torch.cat([serving, judging])] = False
     wanted = _checked_count(k, int(allowed.sum()))
@@ -37,11 +33,8 @@ def suggested_nodes(
 
 
 def uncertainty(probabilities: Tensor) -> Tensor:
-    """Entropy of every node's classes as a share of the largest there is, shape (N,).
-
-    Args:
-        probabilities: of the classes, shape (N, n_classes).
-    """
+    """Entropy of every node's class probabilities (N, n_classes) as a share of the largest there
+    is, shape (N,)."""
     wide = probabilities.double()
     entropy = -(wide * wide.clamp_min(1e-12).log()).sum(dim=1)
     return entropy / math.log(max(2, probabilities.shape[1]))

@@ -140,12 +140,7 @@ class GraphTask:
 
 
 def graph_sha256(x: Tensor, edge_index: Tensor) -> str:
-    """SHA-256 of a graph's features and edges, whatever its labels and masks are.
-
-    Args:
-        x: features, shape (N, d).
-        edge_index: edges, shape (2, E).
-    """
+    """SHA-256 of a graph's features (N, d) and edges (2, E), whatever its labels and masks are."""
     return sha256_of(_digested({"x": x, "edge_index": edge_index}))
 
 
@@ -206,11 +201,7 @@ def check_features(x: Tensor, rows: int = 1 << 16) -> None:
 
 
 def check_edges(edge_index: Tensor, n_nodes: int) -> None:
-    """Refuse an edge list of the wrong shape or with a node id outside 0..n_nodes-1.
-
-    Args:
-        edge_index: int64, shape (2, E).
-    """
+    """Refuse an edge list of another shape than (2, E) or with a node id outside 0..n_nodes-1."""
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise DataError("edge_index must have shape (2, edges)", got=tuple(edge_index.shape))
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= n_nodes):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -130,7 +130,7 @@ class Store:
         )
         with self._open() as connection:
             found = connection.execute(query, (value, job.key)).fetchone()
-        return None if found is None else _measurement(*found)
+        return None if found is None else _measurement(found)
 
     def typical_seconds(self) -> dict[tuple[str, str], float]:
         """Mean time of the finished jobs of each (row, dataset)."""
@@ -185,7 +185,7 @@ def read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None
         return None
     results: dict[int, dict[str, Any]] = {}
     for seed, *row in rows:
-        measurement = _measurement(*row)
+        measurement = _measurement(row)
         if measurement is not None and isinstance(seed, int):
             results[seed] = measurement.result
     return manifest, [results[seed] for seed in sorted(results)]
@@ -206,20 +206,12 @@ def _manifest(connection: sqlite3.Connection) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _measurement(
-    status: Any,
-    seconds: Any,
-    peak: Any,
-    result: Any,
-    message: Any,
-    source: Any,
-    code: Any,
-    key: Any,
-    seal: Any,
-) -> Measurement | None:
-    """The content of a row; None, so that it is computed again, where its seal does not hold."""
+def _measurement(row: Sequence[Any]) -> Measurement | None:
+    """The content of a row, `_MEASURED`; None, so that it is computed again, where its seal does
+    not hold."""
+    status, seconds, peak, result, *others, key, seal = row
     facts = _json(result)
-    measurement = Measurement(status, seconds, peak, facts, message, source, code)
+    measurement = Measurement(status, seconds, peak, facts, *others)
     try:
         is_whole = isinstance(facts, dict) and _seal(key, measurement, result) == seal
     except (TypeError, ValueError):  # of other kinds than were written

@@ -51,11 +51,7 @@ class RawGraph:
 
 
 def undirected(rows: NDArray[np.int64], cols: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
-    """Both directions of each pair once, without self-loops, sorted by source then target.
-
-    Args:
-        rows: one end of each edge, shape (E,).
-        cols: the other end, shape (E,).
-    """
+    """Both directions of each pair once, without self-loops, sorted by source then target; the ends
+    of the edges are rows and cols, shape (E,)."""
     joined = neighbours(np.stack([rows, cols]), n_nodes).tocoo()
     return np.stack([joined.row, joined.col]).astype(np.int64)

@@ -106,13 +106,7 @@ def prepare_features(
     graph: RawGraph, features: str = "auto", pca: int = PREPARATION.pca
 ) -> NDArray[np.float32]:
     """Apply one of `FEATURES`; PCA is fitted on all nodes, labels unseen (transductive, as in the
-    paper).
-
-    Args:
-        graph: the loaded graph.
-        features: one of `FEATURES`.
-        pca: dimensions of a PCA.
-    """
+    paper)."""
     check_name("features", features, FEATURES)
     if features == "auto":
         features = graph.auto_features
