@@ -22,7 +22,7 @@ from graphkeel.graph.propagate import normalise
 from graphkeel.graph.sampler import ExactBiasedSampler, agreement
 from graphkeel.graph.splits import exact_sampler, scalable_sampler
 from graphkeel_paper.datasets import load_graph
-from graphkeel_paper.datasets.seeds import published_seeds
+from graphkeel_paper.datasets.files import published_seeds
 
 
 def timed(job: Callable[[], Any]) -> tuple[Any, float]:

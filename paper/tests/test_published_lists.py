@@ -12,7 +12,7 @@ from graphkeel.graph import make_split
 from graphkeel.graph.sampler import agreement
 from graphkeel.graph.splits import exact_sampler
 from graphkeel_paper.datasets import load, load_graph
-from graphkeel_paper.datasets.seeds import read_seed_lists
+from graphkeel_paper.datasets.files import read_seed_lists
 
 
 @pytest.mark.parametrize("name", ["cora", "citeseer"])

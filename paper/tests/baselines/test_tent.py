@@ -11,7 +11,7 @@ from torch_geometric.nn import BatchNorm, GCNConv
 from graphkeel.graph import GraphTask
 from graphkeel.models import TrainingConfig, train
 from graphkeel.models.frozen import FrozenModel
-from graphkeel_paper.baselines.retrained.tent import Tent, TentConfig, batch_norms
+from graphkeel_paper.baselines.retrained.copies import Tent, TentConfig, batch_norms
 
 
 class NormedGcn(nn.Module):

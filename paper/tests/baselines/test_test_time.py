@@ -15,16 +15,16 @@ from graphkeel.graph import UNLABELLED
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines import get_baseline
-from graphkeel_paper.baselines.averaging import measurably_worse
-from graphkeel_paper.baselines.frozen.matcha import hop_features, spread_ratio, weighted_hops
+from graphkeel_paper.baselines.frozen.embeddings import hop_features, spread_ratio, weighted_hops
 from graphkeel_paper.baselines.frozen.tsa import TSA, class_pairs, edge_weights, sure
-from graphkeel_paper.baselines.retrained.copies import fresh_copy
-from graphkeel_paper.baselines.retrained.homottt import node_homophily
-from graphkeel_paper.baselines.retrained.soga import (
+from graphkeel_paper.baselines.retrained.copies import (
     contrastive_loss,
     contrasts,
+    fresh_copy,
     information_loss,
+    node_homophily,
 )
+from graphkeel_paper.baselines.rival import measurably_worse
 
 NOBODY = torch.tensor([], dtype=torch.int64)
 NAMES = ("soga", "homottt", "matcha", "tsa", "retrain", "finetune", "pool", "t3a", "lame", "cs")

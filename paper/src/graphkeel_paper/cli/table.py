@@ -145,8 +145,7 @@ def _counts(text: str) -> list[int]:
 def run(args: argparse.Namespace) -> int:
     from graphkeel.store.provenance import package_versions
     from graphkeel.store.store import FILE, Store
-    from graphkeel_paper.tables.filled import Filled
-    from graphkeel_paper.tables.stored import joined, read_table, recomputed
+    from graphkeel_paper.tables.filled import Filled, joined, read_table, recomputed
 
     if args.stored is not None and args.table is None and not args.plan:
         return _show_stored(args)
@@ -167,7 +166,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show_stored(args: argparse.Namespace) -> int:
     """A table from its own file; with --out it is written there in every format."""
-    from graphkeel_paper.tables.stored import read_table, recomputed
+    from graphkeel_paper.tables.filled import read_table, recomputed
 
     filled = recomputed(read_table(args.stored))
     if args.out is not None:
@@ -196,7 +195,7 @@ def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Jo
 def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
     """The missing jobs, and their time as far as it was ever measured."""
     from graphkeel_paper.tables.costs import RowCosts, forecast, times_of
-    from graphkeel_paper.tables.stored import read_table
+    from graphkeel_paper.tables.filled import read_table
 
     stored = {} if args.stored is None else times_of(read_table(args.stored))
     times = {**stored, **store.typical_seconds()}
@@ -208,8 +207,8 @@ def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[s
 
 def _plan(args: argparse.Namespace) -> Plan:
     """The rows, columns and jobs of the table that was asked for."""
+    from graphkeel_paper.tables.filled import TABLES
     from graphkeel_paper.tables.plan import Request
-    from graphkeel_paper.tables.stored import TABLES
 
     if args.table is None:
         raise ConfigError(
@@ -235,8 +234,7 @@ def _plan(args: argparse.Namespace) -> Plan:
 def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
     """Compute the missing jobs, with a progress bar and an estimate of what is left."""
     from graphkeel_paper.tables.costs import RowCosts
-    from graphkeel_paper.tables.grid import run_grid
-    from graphkeel_paper.tables.workers import Workers
+    from graphkeel_paper.tables.grid import Workers, run_grid
 
     costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
     missing = _missing(args, jobs, store)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphkeel.core.files import write_text
-from graphkeel_paper.provenance import commit
+from graphkeel_paper.fingerprint import commit
 from graphkeel_paper.specs import RunSpec
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from graphkeel.core.digests import json_sha256
 from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import Store
+from graphkeel_paper.tables.layout import aligned
 from graphkeel_paper.tables.records import RUNS
-from graphkeel_paper.tables.render import aligned
 
 Times = dict[tuple[str, str], float]  # mean seconds of a (row, column)
 

@@ -75,6 +75,13 @@ CONTROLS = (
     Row("random-weights", "auto on random weights", "control", "random-weights"),
     Row("posterior-alone", "auto's decision, before steering", "control", "posterior-alone"),
 )
+RIVALS = (
+    Row("t3a", "T3A", "frozen", "t3a"),
+    Row("lame", "LAME", "frozen", "lame"),
+    Row("cs", "Correct & Smooth", "frozen", "cs"),
+    Row("smooth", "smoothing, labels clamped", "frozen", "smooth"),
+    Row("lp", "label propagation", "frozen", "lp"),
+)
 
 
 @dataclass(frozen=True)

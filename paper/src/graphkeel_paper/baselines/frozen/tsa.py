@@ -23,9 +23,12 @@ from torch import Tensor, nn
 
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.runs.method import Given
-from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
+from graphkeel_paper.baselines.frozen.embeddings import (
+    by_neighbours,
+    by_templates,
+    classified_embedding,
+)
 from graphkeel_paper.baselines.frozen.gtrans import Views
-from graphkeel_paper.baselines.frozen.matcha import by_neighbours, by_templates
 from graphkeel_paper.baselines.rival import Candidate, Rival, left_alone, scored
 from graphkeel_paper.baselines.training import descend
 

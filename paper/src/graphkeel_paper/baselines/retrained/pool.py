@@ -24,8 +24,16 @@ from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import known_labels
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.runs.method import Given, MethodResult
-from graphkeel_paper.baselines.averaging import as_beliefs, average
-from graphkeel_paper.baselines.rival import Candidate, Judged, Rival, clamped, left_alone, scored
+from graphkeel_paper.baselines.rival import (
+    Candidate,
+    Judged,
+    Rival,
+    as_beliefs,
+    average,
+    clamped,
+    left_alone,
+    scored,
+)
 
 
 @dataclass(frozen=True)
