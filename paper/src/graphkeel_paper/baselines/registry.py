@@ -41,6 +41,7 @@ _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     "frgnn-gcn-all": ("frozen.frgnn:FRGNN", {"base": "gcn", "classes": "all"}),
     "tent": ("retrained.copies:Tent", {}),
     "soga": ("retrained.copies:SOGA", {}),
+    "soga-200": ("retrained.copies:SOGA", {"settings": ((200, 4e-3),)}),
     "homottt": ("retrained.copies:HomoTTT", {}),
     "retrain": ("retrained.retrain:Retrain", {}),
     "gcn-words": ("retrained.words:Words", {}),

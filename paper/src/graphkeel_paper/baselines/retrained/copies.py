@@ -152,15 +152,15 @@ def _norm_weights(model: nn.Module) -> list[nn.Parameter]:
 # Loss: mean entropy − entropy of the mean prediction + a contrastive term, in which a node's
 # prediction is compared with that of a random neighbour and of five nodes drawn by degree^¾. The
 # original has a second contrastive term over a graph of structural roles; where no such graph is
-# given, as in the benchmark of test-time methods whose settings we take (TSA's), both terms use
-# the graph itself, and so do we.
+# given, as in TSA's benchmark of test-time methods, both terms use the graph itself, and so do we.
 
 
 @dataclass(frozen=True)
 class SOGA(Rival):
-    """Trainings of so many epochs at a learning rate, with contrastive terms of weight one."""
+    """Trainings of so many epochs at a learning rate, with contrastive terms of weight one. The
+    published one comes first; TSA's benchmark takes a single epoch, PyGDA's collection 200."""
 
-    name = "soga"
+    name: str = "soga"
     retrains = True
     uses_labels = False
     settings: tuple[tuple[int, float], ...] = ((1, 1e-3), (10, 1e-3), (100, 1e-3), (100, 1e-2))
