@@ -31,27 +31,7 @@ _Pairs = Sequence[tuple[float, float]]
 @dataclass(frozen=True)
 class Cell:
     """One row's number in one column of one block; `mean` is None where nothing is measured, and
-    `note` then says why.
-
-    Attributes:
-        row, label, group, frozen: of the row.
-        block, column: where it stands.
-        asked, seeds: how many seeds were asked for, and how many the mean is over.
-        mean, std: accuracy in percent.
-        paper, paper_std: the published figure.
-        difference: of our mean from the paper's.
-        gain, worst: over the row's base on the same seeds: mean, and the worst seed's.
-        gain_low, gain_high: the interval of the mean gain.
-        p_value, p_holm: the test of that gain, alone and corrected over the rows of its group.
-        gain_tuned: over the base that is tuned on validation, on the same seeds.
-        behind_auto, p_auto: what `auto` has more on the same seeds, and the corrected test of it.
-        balanced, balanced_gain, balanced_worst: as mean, gain and worst, for accuracy averaged
-            over classes.
-        refused: seeds in which the model was left alone.
-        residual: ‖C(h*) − Y‖ of the worst seed, for controllers.
-        seconds, peak_mb: mean time of a job, and the largest memory of one.
-        note: what is said beside it.
-    """
+    `note` then says why. Accuracies are in percent."""
 
     row: str
     label: str
@@ -59,28 +39,28 @@ class Cell:
     block: str
     column: str
     frozen: bool
-    asked: int
-    seeds: int = 0
+    asked: int  # seeds asked for
+    seeds: int = 0  # that the mean is over
     mean: float | None = None
     std: float | None = None
-    paper: float | None = None
+    paper: float | None = None  # the published figure
     paper_std: float | None = None
-    difference: float | None = None
-    gain: float | None = None
-    worst: float | None = None
+    difference: float | None = None  # of our mean from the paper's
+    gain: float | None = None  # over the row's base on the same seeds
+    worst: float | None = None  # the worst seed's
     gain_low: float | None = None
     gain_high: float | None = None
-    p_value: float | None = None
-    p_holm: float | None = None
-    gain_tuned: float | None = None
-    behind_auto: float | None = None
-    p_auto: float | None = None
-    balanced: float | None = None
+    p_value: float | None = None  # of that gain, alone
+    p_holm: float | None = None  # corrected over the rows of its group
+    gain_tuned: float | None = None  # over the base that is tuned on validation
+    behind_auto: float | None = None  # what `auto` has more on the same seeds
+    p_auto: float | None = None  # its corrected test
+    balanced: float | None = None  # accuracy averaged over classes
     balanced_gain: float | None = None
     balanced_worst: float | None = None
-    refused: int = 0
-    residual: float | None = None
-    seconds: float | None = None
+    refused: int = 0  # seeds in which the model was left alone
+    residual: float | None = None  # ‖C(h*) − Y‖ of the worst seed, for controllers
+    seconds: float | None = None  # mean of a job
     peak_mb: float | None = None
     note: str = ""
 

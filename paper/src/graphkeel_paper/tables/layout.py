@@ -18,30 +18,18 @@ PUBLISHED_LINE = "  (paper)"  # begins the line of published figures
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a table.
-
-    Attributes:
-        heading: above it; "" for none.
-        lines: its texts, the heads of the columns first.
-        detailed: whether the last column holds notes.
-    """
+    """A part of a table; in a detailed one the last column holds notes."""
 
     heading: str
-    lines: list[list[str]]
+    lines: list[list[str]]  # the heads of the columns first
     detailed: bool = False
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The figures, parts and legend of a kind of table.
+    """The figures, parts and legend of a kind of table."""
 
-    Attributes:
-        figures: names of a cell's figures in JSON and CSV, in their order.
-        sections: the parts of the printed table.
-        legend: the meaning of the columns.
-    """
-
-    figures: str
+    figures: str  # names of a cell's figures in JSON and CSV, in their order
     sections: Callable[[Plan, Sequence[Cell]], list[Section]]
     legend: tuple[str, ...]
 

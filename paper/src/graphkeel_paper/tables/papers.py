@@ -21,14 +21,13 @@ def _controller(name: str, label: str, group: str = "paper", *, paper: str | Non
     return Row(name, label, group, "controller", options={"controller": name}, paper=paper)
 
 
-def _averaged(name: str, label: str) -> Row:
-    method = f"{name}{AVERAGED}"
-    return Row(method, label, "averaged", method)
-
-
-def _self_trained(name: str, label: str, group: str = "selftrained", *, frozen: bool = True) -> Row:
-    method = f"{name}{SELF_TRAINED}"
-    return Row(method, f"{label}, a round of self-training", group, method, frozen=frozen)
+def _again(how: str, words: str, group: str, *names: str, frozen: bool = True) -> list[Row]:
+    """Rows of a table again: under our averaging rule, or with a round of self-training."""
+    rows = []
+    for name in names:
+        label = _LABELS[name].partition(" (")[0].partition(",")[0]
+        rows.append(Row(f"{name}{how}", f"{label}, {words}", group, f"{name}{how}", frozen=frozen))
+    return rows
 
 
 def _on_words(model: str) -> Row:
@@ -70,6 +69,17 @@ def _protocol(
     )
 
 
+_RIVALS = {
+    "t3a": "T3A",
+    "cs": "Correct & Smooth",
+    "smooth": "smoothing, labels clamped",
+    "lame": "LAME",
+    "lp": "label propagation (no model)",
+    "gtrans": "GTrans",
+}
+_RETRAINED = "SGC trained on the same labels"
+_LABELS = {**_RIVALS, "rivals": "five rivals in one pool", "retrain": _RETRAINED}
+_ROUND = "a round of self-training"
 _SGC = Row("sgc", "SGC, untouched", BASE, "none", paper="sgc")
 _FRGNN = Row("frgnn-sgc", "FRGNN on SGC, one class", "paper", "frgnn", paper="frgnn-sgc")
 _NEURAL = _controller("neural", "neural controller, one class", paper="neural")
@@ -109,25 +119,11 @@ _ROWS_1 = (
     Row("auto-balanced", "auto, classes count alike", "ours", "auto-balanced"),
     Row("auto-tuned", "auto on the tuned SGC", "ours", "auto", model=f"sgc{TUNED}", own_model=True),
     *CONTROLS,
-    Row("t3a", "T3A", "rival", "t3a"),
-    Row("cs", "Correct & Smooth", "rival", "cs"),
-    Row("smooth", "smoothing, labels clamped", "rival", "smooth"),
-    Row("lame", "LAME", "rival", "lame"),
-    Row("lp", "label propagation (no model)", "rival", "lp"),
-    Row("gtrans", "GTrans", "rival", "gtrans"),
-    _averaged("t3a", "T3A, our averaging"),
-    _averaged("cs", "Correct & Smooth, our averaging"),
-    _averaged("smooth", "smoothing, our averaging"),
-    _averaged("lame", "LAME, our averaging"),
-    _averaged("lp", "label propagation, our averaging"),
-    _averaged("gtrans", "GTrans, our averaging"),
-    _averaged("rivals", "five rivals in one pool, our averaging"),
-    _self_trained("t3a", "T3A"),
-    _self_trained("cs", "Correct & Smooth"),
-    _self_trained("smooth", "smoothing"),
-    _self_trained("lp", "label propagation"),
-    _self_trained("retrain", "SGC trained on the same labels", "reference", frozen=False),
-    Row("retrain", "SGC trained on the same labels", "reference", "retrain", frozen=False),
+    *(Row(name, label, "rival", name) for name, label in _RIVALS.items()),
+    *_again(AVERAGED, "our averaging", "averaged", *_RIVALS, "rivals"),
+    *_again(SELF_TRAINED, _ROUND, "selftrained", "t3a", "cs", "smooth", "lp"),
+    *_again(SELF_TRAINED, _ROUND, "reference", "retrain", frozen=False),
+    Row("retrain", _RETRAINED, "reference", "retrain", frozen=False),
     _on_words("gcn"),
     _on_words("appnp"),
     Row("srgnn", "SR-GNN (retrains)", "reference", "srgnn", frozen=False),

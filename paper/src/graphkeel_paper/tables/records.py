@@ -23,25 +23,16 @@ _DECISION = ("residual", "chosen", "proofs")
 
 @dataclass(frozen=True)
 class Record:
-    """One measurement, and the cell of the table that it belongs to.
-
-    Attributes:
-        row, column, block: of the cell; tables without blocks have one, which is empty.
-        seed: of the run.
-        measurement: its outcome.
-        split: kind and number of the split.
-        data: SHA-256 of the split and its features.
-        settings: of the specification: model, features, labels, method.
-    """
+    """One measurement, and the cell of the table that it belongs to."""
 
     row: str
     column: str
     seed: int
     measurement: Measurement
     block: str = ""
-    split: str = ""
-    data: str = ""
-    settings: str = "{}"
+    split: str = ""  # its kind and number
+    data: str = ""  # SHA-256 of the split and its features
+    settings: str = "{}"  # of the specification: model, features, labels, method
 
     @property
     def place(self) -> str:
