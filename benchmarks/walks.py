@@ -124,7 +124,7 @@ def _table(folder: Path) -> Callable[[], Any]:
     from graphkeel_paper.cli import table
     from graphkeel_paper.tables import grid
 
-    grid._on_loky = lambda _: joblib.parallel_config(backend="sequential")
+    grid._pool = lambda: joblib.parallel_config(backend="sequential")
     parser = argparse.ArgumentParser()
     table.add_arguments(parser)
     options = ["--datasets", "digits", "--only", "auto", "--seeds", "1", "--jobs", "1"]

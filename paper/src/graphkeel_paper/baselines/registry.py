@@ -39,7 +39,6 @@ _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     # A model of their own, or a changed copy, is trained.
     "frgnn-gcn": ("frozen.frgnn:FRGNN", {"base": "gcn"}),
     "frgnn-gcn-all": ("frozen.frgnn:FRGNN", {"base": "gcn", "classes": "all"}),
-    "tent": ("retrained.copies:Tent", {}),
     "soga": ("retrained.copies:SOGA", {}),
     "soga-200": ("retrained.copies:SOGA", {"settings": ((200, 4e-3),)}),
     "homottt": ("retrained.copies:HomoTTT", {}),

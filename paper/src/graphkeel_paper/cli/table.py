@@ -7,7 +7,6 @@
   keel-paper table 1 --only auto,t3a,cs --model gcn --features rownorm --datasets cora
   keel-paper table 3 --format md                           the controllers
   keel-paper table reach                                   is the published gain reachable?
-  keel-paper table 1 --backend dask --address HOST:8786    on a Dask cluster
   keel-paper table adapt                                   a frozen model on another graph
   keel-paper table adapt --pairs twitch                    six pairs of one kind
   keel-paper table adapt --pairs citationv1:dblpv7 --target-labels 0,20 --seeds 2
@@ -99,15 +98,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     words = "auto (the paper's protocol), raw, rownorm, pca or pca-raw"
     add("--features", default="auto", help=words)
-    seconds = whole_number(0, 10_000_000)
-    words = "processor time a job may take, 0: any (default %(default)s)"
-    add("--row-budget", type=seconds, default=600, metavar="SECONDS", help=words)
+    words = "processor time a job may take, 0: any (default 600)"
+    add("--row-budget", type=_budget, default=600.0, metavar="SECONDS", help=words)
     formats = ("text", "md", "latex", "csv")
     add("--format", choices=formats, default="text", help="what is printed")
     cores = os.cpu_count() or 1
     add("--jobs", type=jobs_type, default=cores, metavar="N", help="worker processes")
-    add("--backend", choices=("loky", "dask"), default="loky", help="who runs the workers")
-    add("--address", metavar="HOST:PORT", help="of a Dask cluster")
     add("--retry", action="store_true", help="compute jobs again that failed before")
     words = "accept measurements that other code has made"
     add("--any-code", action="store_true", help=words)
@@ -133,6 +129,10 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     if not pairs:
         raise argparse.ArgumentTypeError(f"names no pair (got {text!r})")
     return pairs
+
+
+def _budget(text: str) -> float | None:
+    return float(whole_number(0, 10_000_000)(text)) or None
 
 
 def _counts(text: str) -> list[int]:
@@ -180,16 +180,11 @@ def _show(args: argparse.Namespace, filled: Filled) -> int:
     return emit(args, filled.payload(), lambda: emit_lines(lines))
 
 
-def _budget(args: argparse.Namespace) -> float | None:
-    return float(args.row_budget) if args.row_budget else None
-
-
 def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Job]:
     from graphkeel_paper.tables.costs import missing_jobs
 
-    return missing_jobs(
-        jobs, store, any_code=args.any_code, retry=args.retry, row_budget=_budget(args)
-    )
+    known = {"any_code": args.any_code, "retry": args.retry, "row_budget": args.row_budget}
+    return missing_jobs(jobs, store, **known)
 
 
 def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
@@ -199,7 +194,7 @@ def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[s
 
     stored = {} if args.stored is None else times_of(read_table(args.stored))
     times = {**stored, **store.typical_seconds()}
-    costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
+    costs = RowCosts.stored(jobs, store, args.row_budget, any_code=args.any_code)
     each = list({job.key: job for job in jobs}.values())  # a job may fill several cells
     waiting = _missing(args, each, store)
     return forecast(waiting, times, costs, args.jobs, wanted=len(each))
@@ -225,7 +220,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         labels=args.labels,
         model=args.model,
         features=args.features,
-        row_budget=_budget(args),
+        row_budget=args.row_budget,
     )
     name = int(args.table) if args.table.isdigit() else args.table
     return TABLES[name].plan(request)
@@ -234,9 +229,9 @@ def _plan(args: argparse.Namespace) -> Plan:
 def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
     """Compute the missing jobs, with a progress bar and an estimate of what is left."""
     from graphkeel_paper.tables.costs import RowCosts
-    from graphkeel_paper.tables.grid import Workers, run_grid
+    from graphkeel_paper.tables.grid import run_grid
 
-    costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
+    costs = RowCosts.stored(jobs, store, args.row_budget, any_code=args.any_code)
     missing = _missing(args, jobs, store)
     waiting = [job for job in missing if not costs.is_over(job)]
     wanted = len({job.key for job in jobs})
@@ -245,8 +240,7 @@ def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
         say_reused(f"{reused} of {wanted} measurements", args.out or Path("tables"))
     if waiting:
         with _progress(len(jobs) - len(waiting), len(waiting)) as on_job:
-            workers = Workers(args.jobs, args.backend, args.address)
-            run_grid(waiting, store, workers, on_job=on_job, costs=costs)
+            run_grid(waiting, store, args.jobs, on_job=on_job, costs=costs)
 
 
 @contextmanager

@@ -47,19 +47,12 @@ _DISAGREE = "CMD and MMD² do not say the same beside the untouched model"
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """Limits of a scene.
+    """Limits of a scene."""
 
-    Attributes:
-        same_shift: a change of CMD, as a share of the untouched one, that counts as none.
-        same_silhouette: a change of the silhouette that counts as none.
-        nodes: shown at most; t-SNE's time grows with them.
-        start_spread: of t-SNE's first layout.
-    """
-
-    same_shift: float = 0.01
-    same_silhouette: float = 0.01
-    nodes: int = 2000
-    start_spread: float = 1e-4
+    same_shift: float = 0.01  # a change of CMD, as a share of the untouched one, that is none
+    same_silhouette: float = 0.01  # a change of the silhouette that is none
+    nodes: int = 2000  # shown at most; t-SNE's time grows with them
+    start_spread: float = 1e-4  # of t-SNE's first layout
 
 
 SETTINGS = SceneSettings()

@@ -39,22 +39,14 @@ CONDITIONS = {  # colour and marker of their counterexamples
 
 @dataclass(frozen=True)
 class _SurfaceSettings:
-    """Size and cost of the picture.
+    """Size and cost of the picture."""
 
-    Attributes:
-        grid: points of a side of the surface.
-        steps, starts: of the trajectories.
-        seconds: for Algorithm 1; more than it takes, so that rounds and boxes end it.
-        paper_rounds: of the paper's free form, which has never ended in a proof.
-        ticks: of an axis, at most.
-    """
-
-    grid: int = 90
-    steps: int = 12
+    grid: int = 90  # points of a side of the surface
+    steps: int = 12  # of the trajectories
     starts: int = 60
-    seconds: float = 1e9
-    paper_rounds: int = 6
-    ticks: int = 4
+    seconds: float = 1e9  # for Algorithm 1; more than it takes, so that rounds and boxes end it
+    paper_rounds: int = 6  # of the paper's free form, which has never ended in a proof
+    ticks: int = 4  # of an axis, at most
 
 
 SETTINGS = _SurfaceSettings()

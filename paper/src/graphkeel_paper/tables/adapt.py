@@ -53,7 +53,6 @@ _ROWS = (
     Row("gtrans", "GTrans", "frozen", "gtrans"),
     Row("matcha", "Matcha", "frozen", "matcha"),
     Row("tsa", "TSA", "frozen", "tsa", "summary"),
-    Row("tent", "TENT", "trained", "tent"),
     Row("soga", "SOGA", "trained", "soga"),
     Row("homottt", "HomoTTT", "trained", "homottt"),
     Row("finetune", "fine-tuned on the target's labels", "trained", "finetune"),

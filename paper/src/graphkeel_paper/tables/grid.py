@@ -1,9 +1,8 @@
 """The grid: every job that the store does not hold yet, on all cores, stored as soon as it is done.
 
-The parent process alone writes to the store, so the same grid runs on a cluster whose workers share
-no disk. A job that fails is a result like any other: stored with its message, the rest goes on. So
-is a job whose worker dies (out of memory, say): the jobs that were in work are tried once more,
-each in a process of its own."""
+The parent process alone writes to the store. A job that fails is a result like any other: stored
+with its message, the rest goes on. So is a job whose worker dies (out of memory, say): the jobs
+that were in work are tried once more, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -25,8 +24,6 @@ from typing import Any
 import joblib
 
 from graphkeel.core.memory import peak_mb, reset_peak
-from graphkeel.core.names import check_name
-from graphkeel.core.optional import import_optional
 from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Job, Measurement
 from graphkeel.store.store import Store
 from graphkeel_paper.fingerprint import commit
@@ -39,7 +36,7 @@ Measure = Callable[[Job], Measurement]
 def run_grid(
     jobs: Sequence[Job],
     store: Store,
-    workers: Workers | None = None,
+    workers: int = 2,
     *,
     on_job: _OnJob = lambda _job, _measurement: None,
     measure: Measure | None = None,
@@ -59,7 +56,7 @@ def run_grid(
     waiting = list({job.key: job for job in jobs}.values())
     while waiting:
         affordable = (job for job in waiting if not known.is_over(job))
-        ended = _round(affordable, workers or Workers(), keep, measure_for)
+        ended = _round(affordable, workers, keep, measure_for)
         for job in ended.suspects:
             keep(job, _measure_alone(job, measure_for(job)))
         waiting = [job for job in waiting if job.key not in ended.begun] if ended.early else []
@@ -76,7 +73,7 @@ class _Ended:
 
 
 def _round(
-    jobs: Iterator[Job], workers: Workers, keep: _OnJob, measure_for: Callable[[Job], Measure]
+    jobs: Iterator[Job], workers: int, keep: _OnJob, measure_for: Callable[[Job], Measure]
 ) -> _Ended:
     handed_out: list[Job] = []
     finished: set[str] = set()
@@ -90,17 +87,23 @@ def _round(
         for job, measurement in _results(hand_out(), workers):
             finished.add(job.key)
             keep(job, measurement)
-    except lost_worker_errors(workers):
+    except BrokenProcessPool:  # loky's TerminatedWorkerError is one
         suspects = [job for job in handed_out if job.key not in finished]
         return _Ended(True, {job.key for job in handed_out}, suspects)
     return _Ended(False, finished, [])
 
 
-def _results(tasks: Iterator[Any], workers: Workers) -> Iterable[tuple[Job, Measurement]]:
+def _results(tasks: Iterator[Any], workers: int) -> Iterable[tuple[Job, Measurement]]:
     """Results as they come."""
-    settings = {"n_jobs": workers.count, "batch_size": 1, "pre_dispatch": "n_jobs"}
-    with joblib_backend(workers):
+    settings = {"n_jobs": workers, "batch_size": 1, "pre_dispatch": "n_jobs"}
+    with _pool():
         yield from joblib.Parallel(return_as="generator_unordered", **settings)(tasks)
+
+
+def _pool() -> Any:
+    # Without the initializer the workers would outlive a parent that is killed.
+    initializer = {"initializer": begin_worker, "initargs": (os.getpid(),)}
+    return joblib.parallel_config(backend="loky", inner_max_num_threads=1, **initializer)
 
 
 def _with_job(measure: Measure, job: Job) -> tuple[Job, Measurement]:
@@ -129,24 +132,21 @@ def run_job(job: Job, row_budget: float | None = None) -> Measurement:
     torch.set_num_threads(1)  # the cores belong to the other workers
     source = commit()
     reset_peak()
-    start = time.perf_counter()
-    cpu = time.process_time()
+    start, cpu = time.perf_counter(), time.process_time()
+    status, result, message = FAILED, {}, None
     try:
         with processor_time(row_budget):
-            result = job.spec.measure(job.seed)
-        result[CPU_SECONDS] = round(time.process_time() - cpu, 3)
-        json.dumps(result, allow_nan=False)  # what cannot be stored is this job's failure
-        seconds = round(time.perf_counter() - start, 3)
-        return Measurement(DONE, seconds, peak_mb(), result, commit=source)
+            found = job.spec.measure(job.seed)
+        found[CPU_SECONDS] = round(time.process_time() - cpu, 3)
+        json.dumps(found, allow_nan=False)  # what cannot be stored is this job's failure
+        status, result = DONE, found
     except OutOfTime:
         used = max(round(time.process_time() - cpu, 3), 1.001 * (row_budget or 0.0))
-        message = f"stopped after {used:.0f} s of processor time"
-        seconds = round(time.perf_counter() - start, 3)
-        return Measurement(FAILED, seconds, peak_mb(), {CPU_SECONDS: used}, message, source)
+        result, message = {CPU_SECONDS: used}, f"stopped after {used:.0f} s of processor time"
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
-        seconds = round(time.perf_counter() - start, 3)
-        return Measurement(FAILED, seconds, peak_mb(), {}, message, source)
+    seconds = round(time.perf_counter() - start, 3)
+    return Measurement(status, seconds, peak_mb(), result, message, source)
 
 
 # ---- a limit on the processor time of a block, by a timer of the operating system
@@ -161,7 +161,7 @@ class OutOfTime(BaseException):
 def processor_time(seconds: float | None) -> Iterator[None]:
     """End the block by `OutOfTime` once this process has worked on it for so long.
 
-    Where there is no such timer (Windows, threads of a Dask worker) the block takes its time."""
+    Where there is no such timer (Windows, other threads) the block takes its time."""
     main = threading.current_thread() is threading.main_thread()
     if seconds is None or not main or not hasattr(signal, "setitimer"):
         yield
@@ -179,90 +179,9 @@ def processor_time(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-# ---- The workers of a grid, all of them behind joblib: processes of this machine or a Dask
-# cluster.
-#
-# Without an address a cluster of this machine is started, which listens on loopback alone and
-# ends with the grid.
+# ---- a worker process
 
-
-_BACKENDS = ("loky", "dask")
 _CORE_LIMIT = "LOKY_MAX_CPU_COUNT"  # what joblib.cpu_count() goes by
-
-
-@dataclass(frozen=True)
-class Workers:
-    """Who computes.
-
-    Args:
-        count: worker processes of this machine; a cluster at `address` has its own number.
-        backend: one of `_BACKENDS`.
-        address: HOST:PORT of a Dask cluster; None starts one here.
-    """
-
-    count: int = 2
-    backend: str = "loky"
-    address: str | None = None
-
-    def __post_init__(self) -> None:
-        check_name("the backend", self.backend, _BACKENDS)
-
-
-@contextmanager
-def joblib_backend(workers: Workers) -> Iterator[None]:
-    """Within the block, joblib hands its tasks to these workers."""
-    with {"loky": _on_loky, "dask": _on_dask}[workers.backend](workers):
-        yield
-
-
-def lost_worker_errors(workers: Workers) -> tuple[type[BaseException], ...]:
-    """The exceptions that say: a worker died, and its task was not finished by another one."""
-    if workers.backend == "dask":
-        return (import_optional("dask.distributed", extra="dask").KilledWorker,)
-    return (BrokenProcessPool,)  # loky's TerminatedWorkerError is one
-
-
-@contextmanager
-def _on_loky(_workers: Workers) -> Iterator[None]:
-    # Otherwise the workers would outlive a parent that is killed.
-    initializer = {"initializer": begin_worker, "initargs": (os.getpid(),)}
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1, **initializer):
-        yield
-
-
-@contextmanager
-def _on_dask(workers: Workers) -> Iterator[None]:
-    from graphkeel.cluster.work import local_cluster
-
-    distributed = import_optional("dask.distributed", extra="dask")
-    # A job that kills its worker would kill a second one, too; it is then tried in a process of
-    # its own.
-    failures = {"distributed.scheduler.allowed-failures": 1}
-    with (
-        import_optional("dask", extra="dask").config.set(failures),
-        nullcontext() if workers.address else local_cluster(workers.count) as cluster,
-        distributed.Client(cluster or workers.address),
-        joblib.parallel_config(backend=_reporting_dask()),
-    ):
-        yield
-
-
-def _reporting_dask() -> Any:
-    """Joblib's Dask backend with one addition: joblib waits for ever for a task whose workers died,
-    because its backend calls back for results only, not for errors (joblib 1.6)."""
-    base = import_optional("joblib._dask", extra="dask").DaskDistributedBackend
-
-    class Reporting(base):  # type: ignore[misc, valid-type]
-        def submit(self, func: Any, callback: Any = None) -> Any:
-            def report(done: Any) -> None:
-                if done.exception():
-                    callback(done.exception())
-
-            future = super().submit(func, callback)
-            future.add_done_callback(report)
-            return future
-
-    return Reporting()
 
 
 def begin_worker(parent: int) -> None:

@@ -136,19 +136,13 @@ Kernel = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class LAME(Rival):
-    """The authors' grid.
-
-    Attributes:
-        neighbours: how many nearest ones.
-        graph_weight: rows of Ŝ sum to about one, those of the k-NN affinity to about five.
-        batch: nodes under one dense affinity.
-    """
+    """The authors' grid."""
 
     name = "lame"
     uses_labels = False
     neighbours: tuple[int, ...] = (5, 3, 1)
-    graph_weight: float = 5.0
-    batch: int = 64
+    graph_weight: float = 5.0  # rows of Ŝ sum to about one, those of the k-NN affinity to five
+    batch: int = 64  # nodes under one dense affinity
 
     def candidates(self, given: Given) -> Iterator[Candidate]:
         task, seed = given.task, given.seed

@@ -39,20 +39,13 @@ class _Try(NamedTuple):
 
 @dataclass(frozen=True)
 class PaperReading(CheckedMethod):
-    """One class replaced by its anchor.
-
-    Args:
-        name: of the row.
-        strengths: the values of m tried; validation picks among several.
-        pick_class: try every class and let validation pick, instead of drawing a training node.
-        with_validation: also replace the validation nodes of the class, by their true label.
-    """
+    """One class replaced by its anchor."""
 
     needs_labels = True
     name: str
-    strengths: tuple[float, ...] = (1.0,)
-    pick_class: bool = False
-    with_validation: bool = False
+    strengths: tuple[float, ...] = (1.0,)  # values of m; validation picks among several
+    pick_class: bool = False  # try every class and let validation pick
+    with_validation: bool = False  # replace the validation nodes of the class, too
 
     def _fit_predict(self, given: Given) -> MethodResult:
         tried = list(self._tries(given))
@@ -147,29 +140,20 @@ class Leak(CheckedMethod):
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How the best v is sought. Every step is the best one on a whole line.
+    """How the best v is sought. Every step is the best one on a whole line."""
 
-    Attributes:
-        starts: points the search starts from; the first is the paper's own.
-        directions: random ones a start, after those of the single classes.
-    """
-
-    starts: int = 3
-    directions: int = 8
+    starts: int = 3  # the first is the paper's own
+    directions: int = 8  # random ones a start, after those of the single classes
 
 
 @dataclass(frozen=True)
 class BestOnTest(CheckedMethod):
     """The h with most test nodes right: what no h of the class can be above, as far as the search
-    finds it.
-
-    Args:
-        name: of the row.
-        every_class: try all classes and keep the best; else that of a training node drawn."""
+    finds it."""
 
     needs_labels = True
     name: str
-    every_class: bool = False
+    every_class: bool = False  # try all and keep the best; else that of a training node drawn
     settings: SearchSettings = field(default_factory=SearchSettings)
 
     def _fit_predict(self, given: Given) -> MethodResult:
@@ -208,18 +192,12 @@ def _check_test_labels(task: GraphTask) -> None:
 
 
 class Question(NamedTuple):
-    """Which v has most nodes right in Z₀ + a·vᵀ?
+    """Which v has most nodes right in Z₀ + a·vᵀ?"""
 
-    Args:
-        constant: Z₀, shape (N, n).
-        share: a, shape (N,).
-        labels: shape (N,).
-        start: the paper's own v, shape (n,)."""
-
-    constant: Array
-    share: Array
+    constant: Array  # Z₀, shape (N, n)
+    share: Array  # a, shape (N,)
     labels: NDArray[np.int64]
-    start: Array
+    start: Array  # the paper's own v, shape (n,)
 
 
 def _question(

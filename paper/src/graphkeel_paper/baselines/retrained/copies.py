@@ -1,11 +1,11 @@
-"""Copies of the model whose weights may move, and methods that tune one without a label: TENT,
-SOGA, HomoTTT."""
+"""Copies of the model whose weights may move, and methods that tune one without a label: SOGA and
+HomoTTT."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,11 +18,11 @@ from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate import neighbours
 from graphkeel.models.frozen import FrozenModel, ReturnType, clear_caches
 from graphkeel.models.networks import SGC, scores_of
-from graphkeel.runs.method import CheckedMethod, Given, MethodResult
+from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.frozen.embeddings import seen_inputs
 from graphkeel_paper.baselines.frozen.gtrans import dissimilarity
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
-from graphkeel_paper.baselines.training import descend, entropy, seeded
+from graphkeel_paper.baselines.training import descend, seeded
 
 
 def module_of(frozen: FrozenModel) -> nn.Module:
@@ -83,67 +83,6 @@ class TrainableCopy:
             return self.scores(x, edge_index)
         _, seen = seen_inputs(self.layers[-1:], lambda: self.scores(x, edge_index))
         return seen[-1][1]
-
-
-# ---- TENT (Wang et al., ICLR 2021): entropy minimisation over the scale and shift of a model's
-# batch norms.
-#
-# The batch norms take their statistics from the test graph, and their affine weights a few
-# gradient steps that make the predictions surer. All of it happens to a copy; the frozen model
-# stays as it is. A model without batch norm has nothing that TENT could move, and is left alone
-# with that reason.
-
-
-@dataclass(frozen=True)
-class TentConfig:
-    """Learning rate and steps as benchmarks of test-time training on graphs run it (the TSA
-    repository)."""
-
-    lr: float = 1e-3
-    steps: int = 1
-
-
-@dataclass(frozen=True)
-class Tent(CheckedMethod):
-    name: str = "tent"
-    config: TentConfig = field(default_factory=TentConfig)
-    retrains: bool = True  # a copy's batch norms, no more
-
-    def _fit_predict(self, given: Given) -> MethodResult:
-        frozen = given.frozen
-        norms = batch_norms(frozen.model) if isinstance(frozen.model, nn.Module) else []
-        if not norms:
-            return MethodResult(
-                decision={"applied": False, "reason": "the model has no batch norm with weights"}
-            )
-        copied = TrainableCopy(frozen, given.task)
-        weights = _norm_weights(copied.model)
-        before = entropy(copied.scores()).mean().detach()
-        optimiser = torch.optim.Adam(weights, lr=self.config.lr)
-        for _ in range(self.config.steps):
-            descend(optimiser, entropy(copied.scores()).mean())
-        with torch.no_grad():
-            scores = copied.scores()
-            after = entropy(copied.scores()).mean()
-        entropies = {"entropy_before": float(before), "entropy_after": float(after)}
-        return MethodResult(scores, None, {"applied": True, **asdict(self.config), **entropies})
-
-
-def batch_norms(model: nn.Module) -> list[nn.Module]:
-    """The normalisations that take statistics over nodes and have affine weights, PyG's wrappers
-    seen through."""
-    kinds = nn.modules.batchnorm._BatchNorm
-    return [module for module in model.modules() if isinstance(module, kinds) and module.affine]
-
-
-def _norm_weights(model: nn.Module) -> list[nn.Parameter]:
-    """The weights of the batch norms, which alone may move; their statistics become those of the
-    graph at hand instead of the training's running average."""
-    model.requires_grad_(False)
-    weights: list[nn.Parameter] = []
-    for norm in batch_norms(model):
-        weights += norm.train().requires_grad_(True).parameters()
-    return weights
 
 
 # ---- SOGA (Mao et al., WSDM 2024): a copy of the model is tuned on the target without labels, so

@@ -38,20 +38,14 @@ from graphkeel_paper.baselines.rival import (
 
 @dataclass(frozen=True)
 class Pool(Rival):
-    """Classifiers on smoothed features, and label spreading.
-
-    Attributes:
-        hops, teleports: of the smoothed features.
-        alphas: of label spreading.
-        strengths: of logistic regression, scikit-learn's C.
-    """
+    """Classifiers on smoothed features, and label spreading."""
 
     name = "pool"
     retrains = True
     hops: tuple[int, ...] = (2, 1)
     teleports: tuple[float, ...] = (0.1, 0.05, 0.2)
-    alphas: tuple[float, ...] = (0.9, 0.5, 0.8, 0.95, 0.99)
-    strengths: tuple[float, ...] = (1.0, 10.0)
+    alphas: tuple[float, ...] = (0.9, 0.5, 0.8, 0.95, 0.99)  # of label spreading
+    strengths: tuple[float, ...] = (1.0, 10.0)  # of logistic regression, scikit-learn's C
 
     def candidates(self, given: Given) -> Iterator[Candidate]:
         task, labelled = given.task, given.labelled

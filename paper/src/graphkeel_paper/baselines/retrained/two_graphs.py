@@ -64,14 +64,8 @@ class Network(nn.Module):
 
 @dataclass(frozen=True)
 class TwoGraphs(CheckedMethod):
-    """A method of the field; it learns from every label of the source, and from those of the target
-    that it is given.
-
-    Args:
-        name: of the row.
-        epochs, rate, weight_decay: of the training.
-        source: None: the target itself.
-    """
+    """A method of the field; it learns from every label of the source (None: the target itself),
+    and from those of the target that it is given."""
 
     name: str
     retrains: bool = True
@@ -122,19 +116,12 @@ def layer(n_inputs: int, n_outputs: int) -> tuple[nn.Parameter, nn.Parameter]:
 
 @dataclass(frozen=True)
 class A2GNN(TwoGraphs):
-    """Args:
-    hidden: units of the first layer.
-    hops: of the target.
-    weight: of the discrepancy in the loss.
-    sample: nodes of each graph that are compared, drawn anew in every epoch; the authors average
-        five such draws, whose expectation is the same.
-    """
-
     name: str = "a2gnn"
     weight_decay: float = 5e-3
     hidden: int = 128
-    hops: int = 10
-    weight: float = 10.0
+    hops: int = 10  # of the target
+    weight: float = 10.0  # of the discrepancy
+    # nodes of each graph compared, drawn anew in every epoch; the authors average five such draws
     sample: int = 1000
 
     def network(self, source: Domain, target: Domain) -> Network:
@@ -224,27 +211,18 @@ class _Discrepancy(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class UDAGCN(TwoGraphs):
-    """Args:
-    hidden, encoded: units of the two convolutions.
-    judging: units of the domain classifier.
-    dropped: share of units that are dropped in training.
-    reversal: the largest rate at which the domain classifier's gradient is reversed.
-    sureness: weight of the entropy at the end of the training.
-    walks, steps: random walks from each node, and their largest length.
-    """
-
     name: str = "udagcn"
     epochs: int = 400
     rate: float = 1e-4
     weight_decay: float = 1e-3
     hidden: int = 128
     encoded: int = 128
-    judging: int = 40
-    dropped: float = 0.4
-    reversal: float = 0.05
-    sureness: float = 0.01
-    walks: int = 40
-    steps: int = 10
+    judging: int = 40  # units of the domain classifier
+    dropped: float = 0.4  # share of units, in training
+    reversal: float = 0.05  # the largest rate at which the classifier's gradient is reversed
+    sureness: float = 0.01  # weight of the entropy at the end of the training
+    walks: int = 40  # from each node
+    steps: int = 10  # of a walk, at most
 
     def network(self, source: Domain, target: Domain) -> Network:
         return _TwoViews(self, source, target)
