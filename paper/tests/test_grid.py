@@ -19,8 +19,7 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.core.memory import peak_mb, reset_peak
 from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store
-from graphkeel_paper.tables.costs import RowCosts, missing_jobs
-from graphkeel_paper.tables.grid import run_grid, run_job
+from graphkeel_paper.tables.grid import RowCosts, missing_jobs, run_grid, run_job
 from threads import PATIENCE
 
 HERE = Path(__file__).parent

@@ -18,12 +18,11 @@ from graphkeel_paper.adapt_methods import adapted, union
 from graphkeel_paper.cli.table import _pairs
 from graphkeel_paper.specs import AdaptSpec
 from graphkeel_paper.tables.adapt import CITATION_PAIRS, FAMILIES
-from graphkeel_paper.tables.cells import Cell
+from graphkeel_paper.tables.cells import Cell, Record, record_of
 from graphkeel_paper.tables.filled import TABLES, Filled, read_table, recomputed
 from graphkeel_paper.tables.ingraph import features_for
 from graphkeel_paper.tables.layout import with_worst
 from graphkeel_paper.tables.plan import PlacedJob, Plan, Request, Row
-from graphkeel_paper.tables.records import Record, record_of
 
 ADAPT = TABLES["adapt"]
 BASE, OURS, *_ = ADAPT.rows

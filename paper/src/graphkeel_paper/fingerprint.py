@@ -34,7 +34,6 @@ _IGNORED = (
     "graphkeel.core.memory",
     "graphkeel_paper.baselines.registry",
     "graphkeel_paper.fingerprint",
-    "graphkeel_paper.fingerprint",
     "graphkeel_paper.tables",
 )
 

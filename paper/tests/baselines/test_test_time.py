@@ -16,7 +16,7 @@ from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines import get_baseline
 from graphkeel_paper.baselines.frozen.embeddings import hop_features, spread_ratio, weighted_hops
-from graphkeel_paper.baselines.frozen.tsa import TSA, class_pairs, edge_weights, sure
+from graphkeel_paper.baselines.frozen.gtrans import TSA, class_pairs, edge_weights, sure
 from graphkeel_paper.baselines.retrained.copies import (
     contrastive_loss,
     contrasts,

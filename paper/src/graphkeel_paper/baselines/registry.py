@@ -23,7 +23,7 @@ _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     "frgnn": ("frozen.frgnn:FRGNN", {}),
     "frgnn-all": ("frozen.frgnn:FRGNN", {"classes": "all"}),
     "matcha": ("frozen.embeddings:Matcha", {}),
-    "tsa": ("frozen.tsa:TSA", {}),
+    "tsa": ("frozen.gtrans:TSA", {}),
     "gtrans": ("frozen.gtrans:GTrans", {}),
     "posterior-alone": ("frozen.posterior:PosteriorAlone", {}),
     # The paper's row, read in other ways.
@@ -46,7 +46,7 @@ _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     "gcn-words": ("retrained.words:Words", {}),
     "appnp-words": ("retrained.words:Words", {"hidden": 64, "hops": 10}),
     "finetune": ("retrained.retrain:FineTune", {}),
-    "pool": ("retrained.pool:Pool", {}),
+    "pool": ("retrained.retrain:Pool", {}),
     "mh-aug": ("retrained.mh_aug:MHAug", {}),
     "kdga": ("retrained.kdga:KDGA", {}),
     "a2gnn": ("retrained.two_graphs:A2GNN", {}),

@@ -181,7 +181,7 @@ def _show(args: argparse.Namespace, filled: Filled) -> int:
 
 
 def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Job]:
-    from graphkeel_paper.tables.costs import missing_jobs
+    from graphkeel_paper.tables.grid import missing_jobs
 
     known = {"any_code": args.any_code, "retry": args.retry, "row_budget": args.row_budget}
     return missing_jobs(jobs, store, **known)
@@ -189,8 +189,8 @@ def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Jo
 
 def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
     """The missing jobs, and their time as far as it was ever measured."""
-    from graphkeel_paper.tables.costs import RowCosts, forecast, times_of
     from graphkeel_paper.tables.filled import read_table
+    from graphkeel_paper.tables.grid import RowCosts, forecast, times_of
 
     stored = {} if args.stored is None else times_of(read_table(args.stored))
     times = {**stored, **store.typical_seconds()}
@@ -228,8 +228,7 @@ def _plan(args: argparse.Namespace) -> Plan:
 
 def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
     """Compute the missing jobs, with a progress bar and an estimate of what is left."""
-    from graphkeel_paper.tables.costs import RowCosts
-    from graphkeel_paper.tables.grid import run_grid
+    from graphkeel_paper.tables.grid import RowCosts, run_grid
 
     costs = RowCosts.stored(jobs, store, args.row_budget, any_code=args.any_code)
     missing = _missing(args, jobs, store)

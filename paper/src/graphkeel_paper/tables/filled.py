@@ -16,10 +16,19 @@ from graphkeel.store.statistics import TEST
 from graphkeel.store.store import Store
 from graphkeel_paper.fingerprint import provenance
 from graphkeel_paper.tables import adapt, ingraph, papers
-from graphkeel_paper.tables.cells import CORRECTION, Cell, fill
+from graphkeel_paper.tables.cells import (
+    CORRECTION,
+    RUNS,
+    UNKNOWN,
+    Cell,
+    Record,
+    dump,
+    fill,
+    found_records,
+    settings_of,
+)
 from graphkeel_paper.tables.layout import FORMATS, render
 from graphkeel_paper.tables.plan import Plan, Row, Table
-from graphkeel_paper.tables.records import RUNS, UNKNOWN, Record, dump, found_records, settings_of
 
 
 @dataclass(frozen=True)

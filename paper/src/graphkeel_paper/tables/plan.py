@@ -124,7 +124,9 @@ class Table:
             )
         if only is None:
             return list(self.rows)
-        wanted = {row.name for row in self.rows if row.name in only or row.group == BASE}
+        own = {row.base for row in self.rows}  # needed with the rows that name them alone
+        always = {row.name for row in self.rows if row.group == BASE} - own
+        wanted = always | {row.name for row in self.rows if row.name in only}
         wanted |= {self.base_of(row) for row in self.rows if row.name in wanted}
         return [row for row in self.rows if row.name in wanted]
 
