@@ -155,6 +155,9 @@ def test_every_format_shows_the_blocks():
 
 def test_unknown_rows_are_refused_and_the_base_always_stays():
     assert [row.name for row in ADAPT.pick(["t3a"])] == ["none", "t3a"]
+    pick = TABLES["citations"].pick
+    assert [row.name for row in pick(["udagcn"])] == ["none-sgc", "udagcn"]
+    assert [row.name for row in pick(["auto-gcn"])] == ["none-gcn", "auto-gcn"]
     with pytest.raises(ConfigError, match="got nope"):
         ADAPT.pick(["nope"])
 
