@@ -4,10 +4,13 @@
     python benchmarks/bench_properties.py --problems FOLDER --only cart_pole --check-limit 3600
     python benchmarks/bench_properties.py --problems acasxu_2023 --limit 60 --check-limit 0 \
         --published nnenum/2023_acasxu/results.csv
+    python benchmarks/bench_properties.py --problems lsnc_relu --limit 25 --proofs kept \
+        --check-limit 0
+    python benchmarks/bench_properties.py --problems lsnc_relu --proofs kept --check-only
 
 FOLDER holds `SYSTEM_KIND.onnx` and `prop_SYSTEM.vnnlib`, as the cersyve family of VNN-COMP 2025, or
 the `instances.csv` of another family. `--published` names the results of a tool there: verdicts
-that contradict them are counted.
+that contradict them are counted. `--proofs` keeps the proofs, which can then be checked later.
 Each property is decided in this process, one thread, on the clock of processor time, with the
 compiled kernels loaded before; every proof of `unsat` is then checked by the independent program in
 a process of its own. Beside them stand stored processor seconds of α,β-CROWN (its own settings for
@@ -70,19 +73,32 @@ def measured(network_file: Path, property_file: Path, args: argparse.Namespace) 
     network, prop = read_onnx(network_file), read_vnnlib(property_file)
     start = time.process_time()
     budget = Budget(args.limit, threads=1, clock="processor")
-    answer = decide(network, prop, budget, keep=args.check_limit > 0)
+    wanted = args.check_limit > 0 or args.proofs is not None
+    answer = decide(network, prop, budget, keep=wanted)
     seconds = time.process_time() - start
+    name = f"{network_file.stem} {property_file.stem}"
     check, check_seconds = "", 0.0
     if answer.proof is not None:
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "proof.json"
+            file = (args.proofs or Path(folder)) / f"{name}.json"
             write_certificate(answer.proof, file)
-            check, check_seconds = checked(file, args.check_limit)
-    elif answer.verdict == "unsat" and args.check_limit > 0:
+            if args.check_limit > 0:
+                check, check_seconds = checked(file, args.check_limit)
+    elif answer.verdict == "unsat" and wanted:
         check = "not stored"
-    name = f"{network_file.stem} {property_file.stem}"
     peer = PEER.get(network_file.stem, QUICK) if _is_cersyve(args.problems) else None
     return Line(name, answer.verdict, seconds, answer.nodes, check, check_seconds, peer)
+
+
+def check_kept(folder: Path, limit: int) -> int:
+    """Check the proofs of a folder, a line each."""
+    wrong = 0
+    for file in sorted(folder.glob("*.json")):
+        check, seconds = checked(file, limit)
+        size = file.stat().st_size / 2**20
+        print(f"{file.stem:<48} {size:6.1f} MiB   {check} {seconds:.1f} s", flush=True)
+        wrong += check in ("REJECTED", "UNREADABLE")
+    return int(wrong > 0)
 
 
 def checked(file: Path, limit: int) -> tuple[str, float]:
@@ -177,12 +193,19 @@ def main() -> int:
         "--check-limit", type=int, default=600, help="processor seconds a proof's check; 0: none"
     )
     parser.add_argument("--published", type=Path, help="another tool's results.csv")
+    parser.add_argument("--proofs", type=Path, help="keep the proofs in this folder")
+    parser.add_argument("--check-only", action="store_true", help="check those that are there")
+    parser.add_argument("--turn", nargs=2, type=int, default=(0, 1), help="K N: one in N of them")
     args = parser.parse_args()
+    if args.check_only:
+        return check_kept(args.proofs, args.check_limit)
+    if args.proofs is not None:
+        args.proofs.mkdir(parents=True, exist_ok=True)
     load_kernels()
     head = f"{'network, property':<48} {'verdict':<8} {'cpu s':>8} {'boxes':>8}"
     print(f"{head} {'α,β-CROWN s':>12}   check", flush=True)
     lines = []
-    for network_file, property_file in pairs(args.problems):
+    for network_file, property_file in pairs(args.problems)[args.turn[0] :: args.turn[1]]:
         if args.only in network_file.stem:
             lines.append(measured(network_file, property_file, args))
             print(shown(lines[-1]), flush=True)

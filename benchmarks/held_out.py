@@ -21,7 +21,7 @@ from itertools import product
 import numpy as np
 from instances import rates, worst_states
 
-from graphkeel.verify.engines.falsify import find_violation
+from graphkeel.verify.attack import find_violation
 from graphkeel.verify.problem import Array, Network, Problem
 
 FAMILIES = ("paper", "contracting", "gauge")

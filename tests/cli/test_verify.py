@@ -140,7 +140,7 @@ def test_bad_input(tmp_path: Path, file: Path) -> None:
 
 
 def test_an_engine_that_cannot_run_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphkeel.verify.engines.smt import SmtVerifier
+    from graphkeel.verify.smt import SmtVerifier
 
     monkeypatch.setattr(SmtVerifier, "supports", lambda self, problem: "not here")
     with pytest.raises(ConfigError, match="not here"):

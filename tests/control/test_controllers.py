@@ -16,7 +16,7 @@ from graphkeel.control import (
     solve_anchor,
 )
 from graphkeel.core.errors import ConfigError
-from graphkeel.testing.plants import OpaquePlant, affine_plant, random_plant
+from graphkeel.testing.controller import OpaquePlant, affine_plant, random_plant
 
 TARGET = torch.tensor([1.0, 0.0], dtype=torch.float64)
 

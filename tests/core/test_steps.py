@@ -1,4 +1,4 @@
-"""Steps: logged, shown on stderr if asked, passed to callbacks; progress bars after two seconds."""
+"""Steps: logged, shown on stderr if asked, passed to callbacks, with their progress."""
 
 from __future__ import annotations
 
@@ -59,12 +59,16 @@ def test_logging_hears_it_and_verbose_shows_it(fitted, caplog, capsys):
     assert "graphkeel: suggest: nodes 3" in capsys.readouterr().err
 
 
-def test_progress_hands_over_every_item(monkeypatch, capsys):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with steps.progress_shown():
-        assert list(steps.progress(range(4), "counting", 4, patience=-1.0)) == [0, 1, 2, 3]
-        assert list(steps.progress([3, 1], "costly", 4, cost=float, patience=-1.0)) == [3, 1]
-    assert list(steps.progress(range(4), "silent", 4)) == [0, 1, 2, 3]
+def test_progress_hands_over_every_item_and_says_how_far_it_is(monkeypatch, caplog):
+    clock = iter([0.0, 9.0, 10.5, 11.0])
+    monkeypatch.setattr(steps.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False)
+    with caplog.at_level(logging.INFO, logger="graphkeel"):
+        assert list(steps.progress("abc", "counting", 3)) == ["a", "b", "c"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "counting: 1 of 3",
+        "counting: 2 of 3",
+    ]
 
 
 @pytest.mark.parametrize("callbacks", ["print", [3], None])

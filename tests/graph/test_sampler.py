@@ -1,4 +1,4 @@
-"""The biased samplers against a dense inverse and hand-made graphs."""
+"""The biased sampler against a dense inverse and hand-made graphs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph import load, load_graph, make_sbm, splits
-from graphkeel.graph.ppr import PprDistance, chebyshev_coefficients, forward_push
+from graphkeel.graph import load, load_graph, make_sbm
+from graphkeel.graph.ppr import PprDistance, chebyshev_coefficients, near_distance
 from graphkeel.graph.propagate import neighbours, normalise
-from graphkeel.graph.sampler import ExactBiasedSampler
-from graphkeel.graph.splits import biased_training_set, exact_sampler, scalable_sampler
+from graphkeel.graph.splits import BiasedSampler, biased_sampler, biased_training_set
 
 
 def dense_ppr(matrix, alpha):
@@ -53,17 +52,16 @@ def test_sampler_takes_the_near_nodes_of_the_seeds_class():
     clique = [(i, j) for i in range(5) for j in range(5) if i != j]
     edges = np.array(clique + [(i + 5, j + 5) for i, j in clique] + [(4, 5), (5, 4)]).T
     y = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 0])
-    sampler = ExactBiasedSampler(
-        PprDistance(normalise(edges, 10, dtype=np.float64), 0.1), y, np.arange(10), per_class=4
-    )
+    exact = PprDistance(normalise(edges, 10, dtype=np.float64), 0.1)
+    sampler = BiasedSampler(exact.to_seed, y, np.arange(10), per_class=4)
     assert sorted(sampler.around(1)) == [0, 1, 2, 3]
     assert sampler.around(1)[0] == 1
     with pytest.raises(DataError, match=r"too few nodes in the pool.*--split random"):
-        ExactBiasedSampler(sampler.distance, y, np.arange(10), per_class=7).around(0)
+        BiasedSampler(sampler.distance, y, np.arange(10), per_class=7).around(0)
 
 
 def test_draws_are_seeded_and_balanced():
-    sampler = exact_sampler(load_graph("digits"))
+    sampler = biased_sampler(load_graph("digits"))
     first = sampler.draw(0)
     assert np.array_equal(first, sampler.draw(0))
     assert not np.array_equal(first, sampler.draw(1))
@@ -81,70 +79,37 @@ def test_row_norms_are_cached_and_a_damaged_cache_is_ignored(tmp_path):
     assert np.array_equal(PprDistance(matrix, 0.1, cache=tmp_path).row_norms(np.arange(200)), norms)
 
 
-def test_forward_push_approximates_exact_ppr():
+def test_near_distance_orders_the_neighbourhood_as_three_hops_do():
     graph = make_sbm(150, 600, seed=1)
-    matrix = neighbours(graph.edge_index, 150)
-    degree = np.asarray(matrix.sum(axis=1)).ravel()
-    walk = matrix.toarray().T / np.maximum(
-        degree, 1
-    )  # column-stochastic: mass is shared among the neighbours
-    exact = 0.1 * np.linalg.inv(np.eye(150) - 0.9 * walk)[:, 7]
-    nodes, values = forward_push(matrix.indptr, matrix.indices, 7, 0.1, 1e-7)
-    estimate = np.zeros(150)
-    estimate[nodes] = values
-    assert (estimate <= exact + 1e-12).all()  # the push only ever moves settled mass
-    assert np.abs(estimate - exact).max() < 1e-4
+    matrix = normalise(graph.edge_index, 150, dtype=np.float64)
+    walks = matrix.toarray()
+    expected = sum(0.9**k * np.linalg.matrix_power(walks, k + 1)[7] for k in range(3))
+    found = near_distance(matrix, 0.1, 7, np.arange(150))
+    np.testing.assert_allclose(found, -expected, atol=1e-12)
 
 
-def test_scalable_sampler_fills_its_quotas_from_neighbourhoods():
-    graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
-    sampler = scalable_sampler(graph, label_ratio=0.05)
-    drawn = sampler.draw(0)
-    assert sampler.quotas() == dict.fromkeys(range(4), 50)
-    assert np.array_equal(np.bincount(graph.y[drawn]), np.full(4, 50))
-    assert len(np.unique(drawn)) == 200
-    assert np.array_equal(drawn, sampler.draw(0))
-
-
-def test_scalable_sampler_tells_the_bar_how_many_nodes_it_has_drawn(monkeypatch):
-    told = {"done": 0}
-
-    def shown(items, what, total, *, cost):
-        told["total"] = total
-        for item in items:
-            yield item
-            told["done"] += cost(item)
-
-    monkeypatch.setattr("graphkeel.graph.sampler.progress", shown)
-    graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
-    drawn = scalable_sampler(graph, label_ratio=0.05).draw(0)
-    assert told["total"] == len(drawn)
-    assert 0 < told["done"] <= len(drawn)
-
-
-def test_scalable_sampler_is_biased():
+def test_large_graphs_get_a_biased_set_too():
     """Drawn nodes are closer together than random ones: more edges among themselves."""
     graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
     matrix = neighbours(graph.edge_index, 4000)
-    drawn = scalable_sampler(graph, label_ratio=0.05).draw(0)
-    at_random = np.random.default_rng(0).choice(4000, 200, replace=False)
+    drawn = biased_sampler(graph, large=True).draw(0)
+    assert np.array_equal(np.bincount(graph.y[drawn]), np.full(4, 20))
+    assert len(np.unique(drawn)) == 80
+    at_random = np.random.default_rng(0).choice(4000, 80, replace=False)
     assert matrix[drawn][:, drawn].sum() > 2 * matrix[at_random][:, at_random].sum()
 
 
-def test_scalable_sampler_tops_up_scattered_classes_and_refuses_empty_quotas():
-    graph = make_sbm(2000, 500, n_classes=4, seed=0)  # hardly any edges: no seed has 50 neighbours
-    drawn = scalable_sampler(graph, label_ratio=0.1).draw(0)
-    assert np.array_equal(np.bincount(graph.y[drawn]), np.full(4, 50))
-    with pytest.raises(DataError, match=r"no class reaches 10.*--split random"):
-        scalable_sampler(graph, label_ratio=0.001).draw(0)
+def test_a_seed_without_neighbours_takes_others_of_its_class():
+    graph = make_sbm(2000, 0, n_classes=4, seed=0)
+    drawn = biased_sampler(graph, large=True).draw(0)
+    assert np.array_equal(np.bincount(graph.y[drawn]), np.full(4, 20))
 
 
 @pytest.mark.parametrize("limit", ["exact_nodes", "exact_edges"])
-def test_many_edges_call_for_the_scalable_sampler_as_many_nodes_do(monkeypatch, limit):
+def test_many_edges_make_a_graph_large_as_many_nodes_do(limit):
     graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
-    monkeypatch.setattr(splits, "_SPLITTING", splits._Splitting(**{limit: 3999}))
-    expected = scalable_sampler(graph).draw(3)
-    assert np.array_equal(biased_training_set(graph, 3), expected)
+    expected = biased_sampler(graph, large=True).draw(3)
+    assert np.array_equal(biased_training_set(graph, 3, **{limit: 3999}), expected)
 
 
 @pytest.mark.parametrize("split", ["biased", "random"])

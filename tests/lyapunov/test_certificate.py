@@ -15,7 +15,7 @@ from graphkeel.lyapunov import LyapunovConfig, engine_oracle, portfolio_oracle
 from graphkeel.lyapunov.certify import certificate_of
 from graphkeel.lyapunov.result import TrainResult
 from graphkeel.lyapunov.training import train
-from graphkeel.verify.engines.whole_box import WholeBoxVerifier
+from graphkeel.verify.portfolio import on_whole_box
 from graphkeel.verify.problem import Affine, Network, Problem
 from graphkeel.verify.result import Verdict
 
@@ -114,6 +114,5 @@ def scaled_loop(factor: float) -> Problem:
 
 
 def test_one_bound_proves_a_shrinking_box_and_leaves_a_growing_one_open() -> None:
-    whole_box = WholeBoxVerifier()
-    assert whole_box.decide(scaled_loop(0.5), "invariance").verdict is Verdict.PROVED
-    assert whole_box.decide(scaled_loop(1.5), "invariance").verdict is Verdict.UNKNOWN
+    assert on_whole_box(scaled_loop(0.5), "invariance").verdict is Verdict.PROVED
+    assert on_whole_box(scaled_loop(1.5), "invariance").verdict is Verdict.UNKNOWN

@@ -163,7 +163,7 @@ class Picky(Broken):
     ],
 )
 def test_faults_are_found_and_named(broken, check, message) -> None:
-    from graphkeel.testing.graphs import ordinary
+    from graphkeel.testing.reconstruction import ordinary
 
     ordinary.cache_clear()  # some faults damage the case they are given
     (found,) = [one for one in yield_reconstruction_checks(broken()) if one.name == check]

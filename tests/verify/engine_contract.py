@@ -25,8 +25,16 @@ from loops import (
 )
 
 from graphkeel.core.memory import peak_mb, reset_peak
-from graphkeel.testing.checks import Check, Conformance, checks_of, expect, expect_refusal, run_all
-from graphkeel.testing.surroundings import global_seed, left_alone
+from graphkeel.testing.checks import (
+    Check,
+    Conformance,
+    checks_of,
+    expect,
+    expect_refusal,
+    global_seed,
+    left_alone,
+    run_all,
+)
 from graphkeel.verify.problem import CONDITIONS, Network, Problem
 from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport

@@ -7,10 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from graphkeel.core.optional import is_installed
+from graphkeel.verify import ENGINES
 from graphkeel.verify.problem import Affine, Network, Problem
 
 SPLIT = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
 JOIN = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
+
+
+def installed() -> list[str]:
+    """The names of the engines that can run here."""
+    return [name for name in ENGINES if name != "smt" or is_installed("z3")]
 
 
 def scaling(factor: float, **changes: object) -> Problem:

@@ -21,7 +21,7 @@ BUDGET = Budget(seconds=600.0, nodes=100_000)
 def test_a_kink_that_touches_zero_needs_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     report = verify(touching(1.0), "branch", BUDGET, ("invariance",))["invariance"]
     assert report.verdict is Verdict.PROVED
-    monkeypatch.setattr("graphkeel.verify.branch.engine.cells_of", lambda *_: None)
+    monkeypatch.setattr("graphkeel.verify.branch.cells_of", lambda *_: None)
     blind = verify(touching(1.0), "branch", BUDGET, ("invariance",))["invariance"]
     assert blind.verdict is Verdict.UNKNOWN and "numerical margin" in blind.reason
 
@@ -42,7 +42,7 @@ def test_a_kink_one_last_bit_too_high_is_refuted_or_unknown() -> None:
 def test_no_hole_is_needed_where_cells_close_it(monkeypatch: pytest.MonkeyPatch) -> None:
     report = verify(turning(0.8), "branch", BUDGET)
     assert report.verdict is Verdict.PROVED
-    monkeypatch.setattr("graphkeel.verify.branch.engine.cells_of", lambda *_: None)
+    monkeypatch.setattr("graphkeel.verify.branch.cells_of", lambda *_: None)
     assert verify(turning(0.8), "branch", BUDGET, ("decrease",)).verdict is Verdict.UNKNOWN
 
 

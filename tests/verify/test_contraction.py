@@ -15,13 +15,13 @@ from reproof import checker_problem
 from graphkeel.checker.contraction import contraction_factor as checked_factor
 from graphkeel.checker.contraction import gauge_of as checked_gauge
 from graphkeel.verify import Affine, Network, Verdict
-from graphkeel.verify.engines.contraction import (
+from graphkeel.verify.contraction import (
     ContractionVerifier,
     Gauge,
     contraction_factor,
     gauge_of,
 )
-from graphkeel.verify.engines.contraction import (
+from graphkeel.verify.contraction import (
     loop_of as engine_loop,
 )
 from graphkeel.verify.rational import sup_radius

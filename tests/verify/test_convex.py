@@ -9,9 +9,9 @@ import pytest
 from reproof import reprove
 
 from graphkeel.verify import Budget, Network, Problem, Verdict, verify
-from graphkeel.verify.branch.engine import BranchVerifier
+from graphkeel.verify.attack import ConditionAttack
+from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.conditions import rows_of
-from graphkeel.verify.engines.falsify import ConditionAttack
 from graphkeel.verify.gauge.convex import convex_positivity
 from graphkeel.verify.rational import violates
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from engine_contract import Limits, check_verifier, yield_verifier_checks
+from known import installed
 from loops import random_loop, suspicious_states
 
 from graphkeel.testing import ConformanceError
@@ -19,13 +20,13 @@ from graphkeel.verify import (
     ConditionReport,
     Verdict,
     VerifyReport,
-    available_engines,
+    load_engine,
 )
 from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.rational import violates
 
 COMPLETE = ("auto", "branch")
-ENGINES = available_engines()
+ENGINES = {name: load_engine(name) for name in installed()}
 QUICK = Limits(seconds=2.0)
 PLENTY = Limits(seconds=120.0)  # for those that must decide, on a busy machine, too
 CHECKS = [

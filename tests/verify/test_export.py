@@ -13,9 +13,8 @@ import pytest
 from known import KNOWN, scaling
 
 from graphkeel.core.errors import ConfigError, StorageError
-from graphkeel.verify.formats.export import export
+from graphkeel.verify.formats.export import decimal, export, hole_faces, vnnlib_files
 from graphkeel.verify.formats.smtlib import smtlib
-from graphkeel.verify.formats.vnnlib import decimal, hole_faces, vnnlib_files
 from graphkeel.verify.problem import Problem
 
 EXACT = sorted(name for name in KNOWN if name not in ("a little unsure", "halving, L2 hole"))

@@ -10,7 +10,8 @@ from known_loops import ALL
 from loops import Known, corner_only, norm_one, plateau, stable
 
 from graphkeel.verify import Network, Problem, Verdict
-from graphkeel.verify.engines.falsify import ConditionAttack, FalsifyVerifier, find_violation
+from graphkeel.verify.attack import ConditionAttack, find_violation
+from graphkeel.verify.portfolio import FalsifyVerifier
 from graphkeel.verify.rational import violates
 
 

@@ -10,7 +10,7 @@ from reproof import reprove
 from scipy.optimize import linprog
 
 from graphkeel.verify import Budget, Network, Problem, Verdict
-from graphkeel.verify.branch.engine import BranchVerifier
+from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.gauge.homogeneous import plan
 from graphkeel.verify.gauge.level_search import LevelSearch, level_search

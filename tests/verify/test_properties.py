@@ -14,8 +14,8 @@ from reproof import reprove
 
 from graphkeel.core.optional import is_installed
 from graphkeel.verify import CONDITIONS, Affine, Budget, Network, Problem, Verdict, verify
-from graphkeel.verify.branch.engine import NOT_STORED
-from graphkeel.verify.engines.falsify import ConditionAttack
+from graphkeel.verify.attack import ConditionAttack
+from graphkeel.verify.branch import NOT_STORED
 from graphkeel.verify.rational import violates
 
 BUDGET = Budget(seconds=600.0, nodes=3000, threads=1)

@@ -20,16 +20,15 @@ from graphkeel.checker import Unreadable, check_bytes
 from graphkeel.cli.main import main
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify import verify
+from graphkeel.verify.attack import CaseAttack
 from graphkeel.verify.boxes.explore import explore
 from graphkeel.verify.boxes.pack import pack
 from graphkeel.verify.formats.vnnlib_reader import property_from
 from graphkeel.verify.proof import encode
-from graphkeel.verify.property.attack import CaseAttack
-from graphkeel.verify.property.decide import Answer, decide
+from graphkeel.verify.property.decide import Answer, case_search, decide
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.proof import difference
 from graphkeel.verify.property.question import Property
-from graphkeel.verify.property.search import case_search
 from graphkeel.verify.result import Budget
 
 FLAT = np.zeros(1)

@@ -11,6 +11,7 @@ from loops import Known, base, corner_only, stable
 
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify.affine import compose
+from graphkeel.verify.attack import ConditionAttack
 from graphkeel.verify.boxes.pack import (
     Net,
     first_layers,
@@ -19,9 +20,8 @@ from graphkeel.verify.boxes.pack import (
     pack_coupling,
     row_network,
 )
-from graphkeel.verify.boxes.relax import begin_box, bound_needed, measure, values_at, workspace
+from graphkeel.verify.boxes.relax import begin_box, bound_needed, forward, measure, workspace
 from graphkeel.verify.conditions import rows_of
-from graphkeel.verify.engines.falsify import ConditionAttack
 from graphkeel.verify.problem import Affine, Network
 from graphkeel.verify.query import Row
 
@@ -89,7 +89,7 @@ def packed(row: Row) -> Net:
 
 def value(row: Row, point: np.ndarray) -> float:
     net = packed(row)
-    return values_at(net, workspace(net), point)
+    return forward(net, workspace(net), point, False)
 
 
 def bounds(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known import installed
 from reproof import reprove
 
 from graphkeel.core.errors import ProblemError
@@ -21,13 +22,12 @@ from graphkeel.verify import (
     Problem,
     Region,
     Verdict,
-    available_engines,
     verify,
 )
-from graphkeel.verify.engines.falsify import find_violation
-from graphkeel.verify.engines.whole_box import WholeBoxVerifier
+from graphkeel.verify.attack import find_violation
+from graphkeel.verify.conditions import multipliers
+from graphkeel.verify.portfolio import on_whole_box
 from graphkeel.verify.rational import violates
-from graphkeel.verify.region import multipliers
 
 
 def loop(matrix: object, offset: object, half: float = 1.0) -> Problem:
@@ -88,7 +88,7 @@ def test_a_region_is_asked_about_only_where_there_is_one() -> None:
         verify(loop(np.eye(2), [0.0, 0.0]), "branch", conditions=("region",))
 
 
-@pytest.mark.parametrize("engine", available_engines())
+@pytest.mark.parametrize("engine", installed())
 def test_every_engine_takes_the_region_like_any_condition(engine: str) -> None:
     kept = about(loop(np.eye(3) / 4, [0.5, 0.0, 0.0]), 0)
     lost = about(loop(-np.eye(2) / 2, [0.0, 0.25]), 0)
@@ -139,7 +139,7 @@ def test_no_verdict_is_wrong(seed: int) -> None:
     if report.verdict is Verdict.PROVED:
         assert report.proof is not None
         reprove(problem, report.proof)
-    quick = WholeBoxVerifier().decide(problem, "region")
+    quick = on_whole_box(problem, "region")
     if quick.verdict is Verdict.PROVED:
         assert report.verdict is not Verdict.REFUTED
         reprove(problem, quick.proof)

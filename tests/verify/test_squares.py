@@ -17,9 +17,9 @@ from graphkeel.checker.blocks import row_of
 from graphkeel.checker.exact import Matrix, Vector, Work, folded
 from graphkeel.checker.reading import Unreadable
 from graphkeel.checker.relaxation import Leaf, Relaxation
+from graphkeel.verify.attack import CaseAttack
 from graphkeel.verify.formats.vnnlib_reader import property_from
 from graphkeel.verify.proof import encode
-from graphkeel.verify.property.attack import CaseAttack
 from graphkeel.verify.property.decide import Answer, decide
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.proof import difference

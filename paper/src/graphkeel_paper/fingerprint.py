@@ -15,7 +15,7 @@ from typing import Any
 
 import graphkeel
 from graphkeel.core.digests import file_sha256, sha256_of
-from graphkeel.store.provenance import package_versions
+from graphkeel.store.job import package_versions
 from graphkeel_paper.specs import RunSpec
 
 # Imported along the way, but they decide no accuracy: storage, tables, names, verifiers and

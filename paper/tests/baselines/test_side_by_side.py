@@ -9,7 +9,7 @@ import torch
 
 from graphkeel.models import build_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.models.networks import propagated, scores_of
+from graphkeel.models.networks import propagated
 from graphkeel.reconstruct import Labels
 from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.frozen.gtrans import Views
@@ -20,7 +20,7 @@ from graphkeel_paper.baselines.frozen.propagation import (
     smooth,
 )
 from graphkeel_paper.baselines.retrained import words
-from graphkeel_paper.baselines.retrained.copies import TrainableCopy
+from graphkeel_paper.baselines.retrained.copies import TrainableCopy, scores_of
 
 
 @pytest.mark.parametrize("kind", [{}, {"name": "appnp-words", "hidden": 4, "hops": 3}])

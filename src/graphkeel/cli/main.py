@@ -22,7 +22,6 @@ from graphkeel.cli.shared.common import (
 from graphkeel.core.errors import KeelError
 from graphkeel.core.optional import import_optional
 from graphkeel.core.signals import Terminated, terminable
-from graphkeel.core.steps import progress_shown
 from graphkeel.core.text import printable
 
 _EPILOG = """exit codes: 0 done or proved, 1 refuted or rejected, 2 bad input, 3 unknown;
@@ -79,7 +78,7 @@ class Program:
         for name, value in _WAITING.items():
             os.environ.setdefault(name, value)  # read when torch is loaded, which is later
         try:
-            with terminable(), progress_shown():
+            with terminable():
                 return self._run(self.parser().parse_args(argv))
         except KeyboardInterrupt:
             sys.stderr.write(f"\n{self.name}: interrupted; what was finished is kept\n")

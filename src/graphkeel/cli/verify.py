@@ -8,8 +8,6 @@
   keel verify problem.json --proof proof.json
         the proofs of its conditions, for keel check proof.json --problem problem.json
   keel verify problem.npz --engine smt --timeout 120 --json
-  keel verify problem.json --cross-check
-        every installed engine; a contradiction is an error
 
 A refuted condition ends the work unless --all is given. The file is described in
 docs/formats.md. Exit 0: proved, 1: refuted with a counterexample, 3: unknown."""
@@ -42,11 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("problem", type=path_type, metavar="PROBLEM", help="a .json or .npz problem file")
     add_verify_arguments(parser)
-    who = parser.add_mutually_exclusive_group()
     words = f"which engine decides: {', '.join(ENGINES)} (default auto)"
-    who.add_argument("--engine", choices=ENGINES, default="auto", metavar="NAME", help=words)
-    words = "run every installed engine, each with --timeout"
-    who.add_argument("--cross-check", action="store_true", help=words)
+    add("--engine", choices=ENGINES, default="auto", metavar="NAME", help=words)
     words = "of positivity, decrease, invariance, region, sublevel-invariance, sublevel-decrease"
     words += " (default: all that the problem has)"
     add("--conditions", metavar="LIST", help=words)
@@ -64,19 +59,15 @@ def run(args: argparse.Namespace) -> int:
         return run_property(args)
     if args.results is not None:
         raise ConfigError("--results is for a network and its property", got="a closed loop")
-    from graphkeel.verify.crosscheck import cross_check
     from graphkeel.verify.problem_io import read_problem
 
     problem = with_sublevel(read_problem(args.problem), args)
     conditions = selected(args.conditions, problem)
     budget = _budget(args)
-    name = "all" if args.cross_check else args.engine
     with step("verify"):
-        if args.cross_check:
-            report = cross_check(problem, budget, conditions)
-        else:
-            report = engine(name, problem).solve(problem, budget, conditions)
-    what = {"command": "verify", "problem": str(args.problem), "engine": name, **_payload(report)}
+        report = engine(args.engine, problem).solve(problem, budget, conditions)
+    what = {"command": "verify", "problem": str(args.problem), "engine": args.engine}
+    what |= _payload(report)
     lines = _lines(report)
     if args.proof is not None:
         shown, sentence = store_proofs(args, problem, report)
@@ -107,7 +98,7 @@ def _budget(args: argparse.Namespace) -> Budget:
     return Budget(
         seconds=args.timeout,
         clock=args.clock,
-        first_refutation=not args.all and not args.cross_check,
+        first_refutation=not args.all,
         on_progress=_say_where,
     )
 
@@ -165,4 +156,4 @@ def _lines(report: VerifyReport) -> list[str]:
         lines.append(f"  {answer.condition:<10} {answer.verdict.value} by {answer.engine}{reason}")
         if answer.counterexample is not None:
             lines.append(f"             at y = {_listed(answer.counterexample)}")
-    return [*lines, *(f"  {note}" for note in report.notes)]
+    return lines

@@ -60,10 +60,6 @@ class MissingDependencyError(KeelError):
     """An optional package is needed for what was asked."""
 
 
-class EngineDisagreementError(KeelError):
-    """Two verification engines gave contradicting, confirmed verdicts: one of them has a bug."""
-
-
 class KeelWarning(UserWarning):
     """Something was understood in one of several ways; the message says in which, and how to say
     it outright."""

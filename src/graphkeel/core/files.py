@@ -11,7 +11,7 @@ import itertools
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,6 +59,15 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
+
+
+def is_there(check: Callable[[], bool]) -> bool:
+    """`path.is_file` or `path.is_dir`, where a name that no file can have (too long, say) is one
+    that is not there."""
+    try:
+        return check()
+    except (OSError, ValueError):
+        return False
 
 
 def read_lines(path: Path) -> list[str]:

@@ -1,8 +1,8 @@
 """Steps that take time: logged, shown and passed to callbacks. Standard library only at import.
 
 `logging` always hears of a step (logger `graphkeel`, level INFO). Who sets `verbose` sees the same
-lines on stderr, and a progress bar where something takes longer than two seconds. A step that takes
-longer than ten says what it is at in any case: to `logging`, and on a terminal."""
+lines on stderr. A step that takes longer than ten seconds says what it is at in any case: to
+`logging`, and on a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -132,7 +132,7 @@ def _in_words(values: dict[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _lines_shown(verbose: bool) -> Iterator[None]:
-    """Log lines and progress bars on stderr, if asked for, as long as this lasts."""
+    """Log lines on stderr, if asked for, as long as this lasts."""
     if not verbose or _shown.get():
         yield
         return
@@ -150,54 +150,18 @@ def _lines_shown(verbose: bool) -> Iterator[None]:
         _LOGGER.removeHandler(handler)
 
 
-@contextlib.contextmanager
-def progress_shown() -> Iterator[None]:
-    """Progress bars without log lines: what the command line wants."""
-    token = _shown.set(True)
+def progress(items: Iterable[_Item], what: str, total: int) -> Iterator[_Item]:
+    """Pass the items on; beyond ten seconds a line on the terminal says how many are done."""
+    running = _Running(what)
     try:
-        yield
-    finally:
-        _shown.reset(token)
-
-
-def progress(
-    items: Iterable[_Item],
-    what: str,
-    total: int,
-    *,
-    cost: Callable[[_Item], float] | None = None,
-    patience: float = 2.0,
-) -> Iterator[_Item]:
-    """Pass the items on, with a progress bar on stderr after `patience` seconds."""
-    if not _shown.get() or not sys.stderr.isatty():
-        yield from items
-        return
-    start = time.monotonic()
-    bar = None
-    done = 0.0
-    try:
-        for item in items:
+        for done, item in enumerate(items):
+            running.at(f"{done} of {total}")
             yield item
-            done += 1.0 if cost is None else cost(item)
-            if bar is None and time.monotonic() - start > patience:
-                bar, task = _bar(what, total)
-            if bar is not None:
-                bar.update(task, completed=done)
     finally:
-        if bar is not None:
-            bar.stop()
+        running.end()
 
 
 def _line() -> Any:
     from rich.console import Console
 
     return Console(stderr=True).status("")
-
-
-def _bar(what: str, total: int) -> tuple[Any, Any]:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    bar = Progress(console=Console(stderr=True), transient=True)
-    bar.start()
-    return bar, bar.add_task(what, total=total)

@@ -8,7 +8,7 @@ from graphkeel.core.lazy import lazy_names
 
 _REGISTRY = "graphkeel.graph.datasets.registry"
 _HOMES = {
-    "DATASETS": "graphkeel.graph.datasets.names",
+    "DATASETS": "graphkeel.graph.datasets",
     "GraphTask": "graphkeel.graph.task",
     "RawGraph": "graphkeel.graph.datasets.raw",
     "Split": "graphkeel.graph.splits",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from graphkeel.graph.datasets.names import DATASETS
+    from graphkeel.graph.datasets import DATASETS
     from graphkeel.graph.datasets.raw import RawGraph
     from graphkeel.graph.datasets.registry import load, load_graph, make_task
     from graphkeel.graph.datasets.sbm import make_sbm

@@ -12,7 +12,7 @@ from graphkeel.graph.propagate.rowwise import Nodes, fold
 Ints = NDArray[np.int64]
 
 
-class Looked:
+class KnownLabels:
     """Known labels as an array over all nodes, -1 where there is none, that takes no memory.
 
     Args:

@@ -3,7 +3,7 @@ comes, how it differs. Shapes alone do not tell a permuted graph from its origin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,19 +21,6 @@ _EDGES = 1 << 15  # edges digested together
 _CARRIED = ("edge_weight", "edge_attr")  # what edges may carry beside their ends
 _MODULUS = 2**64
 _ODD = -0x61C8864680B583EB  # 2^64 divided by the golden ratio, as a signed number
-
-
-@dataclass(frozen=True)
-class _Block:
-    """One block of rows.
-
-    Attributes:
-        sha256: of its numbers, in their order.
-        total: the sum of a number per row, modulo 2^64, whatever their order.
-    """
-
-    sha256: bytes
-    total: int
 
 
 @dataclass(frozen=True)
@@ -69,21 +56,20 @@ class Fingerprint:
             x: features, shape (N, d).
             edge_index: edges, shape (2, E).
         """
-        nodes = _blocks(x, torch.float32, _ROWS)
-        edges = _blocks(edge_index.T, torch.int64, _EDGES)
-        weights = {
-            name: _whole(_blocks(_as_rows(value), torch.float32, _EDGES))
-            for name, value in sorted((carried or {}).items())
-        }
+        features, rows = _digests(x, torch.float32, _ROWS)
+        edges, edge_set = _digests(edge_index.T, torch.int64, _EDGES)
         return cls(
             nodes=int(x.shape[0]),
             features=int(x.shape[1]),
             edges=int(edge_index.shape[1]),
-            x=_whole(nodes),
-            edge_index=_whole(edges),
-            x_rows=_total(nodes),
-            edge_set=_total(edges),
-            carried=weights,
+            x=features,
+            edge_index=edges,
+            x_rows=rows,
+            edge_set=edge_set,
+            carried={
+                name: _digests(_as_rows(value), torch.float32, _EDGES)[0]
+                for name, value in sorted((carried or {}).items())
+            },
         )
 
     def difference(self, other: Fingerprint) -> str | None:
@@ -130,17 +116,17 @@ def _as_rows(values: Tensor) -> Tensor:
     return values.reshape(values.shape[0], -1) if values.dim() else values.reshape(1, 1)
 
 
-def _blocks(values: Tensor, dtype: torch.dtype, rows: int) -> tuple[_Block, ...]:
-    parts = values.detach().split(rows) if len(values) else ()
-    weights = _row_weights(int(values.shape[1]))
-    return tuple(_block(part, dtype, weights) for part in parts)
-
-
-def _block(part: Tensor, dtype: torch.dtype, weights: NDArray[np.int64]) -> _Block:
-    rows = part.to("cpu", dtype).contiguous()
-    bits = rows.view(torch.int32) if dtype == torch.float32 else rows
-    total = int(_sum_of_rows(bits.numpy(), weights))
-    return _Block(bytes.fromhex(sha256_of([rows.numpy().data])), total % _MODULUS)
+def _digests(values: Tensor, dtype: torch.dtype, rows: int) -> tuple[str, str]:
+    """SHA-256 of the digests of blocks of rows, and the sum of a number per row, modulo 2^64, which
+    does not depend on their order."""
+    weights = np.random.default_rng(0).integers(-(2**62), 2**62, int(values.shape[1])) | 1
+    blocks, total = [], 0
+    for part in values.detach().split(rows) if len(values) else ():
+        block = part.to("cpu", dtype).contiguous()
+        blocks.append(bytes.fromhex(sha256_of([block.numpy().data])))
+        bits = block.view(torch.int32) if dtype == torch.float32 else block
+        total += int(_sum_of_rows(bits.numpy(), weights))
+    return sha256_of(blocks), f"{total % _MODULUS:016x}"
 
 
 @njit(cache=True, nogil=True)
@@ -157,16 +143,3 @@ def _sum_of_rows(
         row *= np.int64(_ODD)
         total += row ^ (row >> 32)
     return total
-
-
-def _row_weights(width: int) -> NDArray[np.int64]:
-    bound = 2**62
-    return np.random.default_rng(0).integers(-bound, bound, width) | 1
-
-
-def _whole(blocks: Iterable[_Block]) -> str:
-    return sha256_of(block.sha256 for block in blocks)
-
-
-def _total(blocks: Iterable[_Block]) -> str:
-    return f"{sum(block.total for block in blocks) % _MODULUS:016x}"

@@ -92,22 +92,11 @@ def known_labels(task: GraphTask, nodes: Tensor) -> Labels:
     return Labels(nodes, task.y[nodes], task.n_classes)
 
 
-@dataclass(frozen=True)
-class _Doubt:
-    """Attributes:
-    level: of the test that labels in `train_mask` are what the model was trained on.
-    """
-
-    level: float = 0.001
-
-
-_DOUBT = _Doubt()
-
-
-def warn_of_labels(data: Data, task: GraphTask, logits: Tensor) -> None:
+def warn_of_labels(data: Data, task: GraphTask, logits: Tensor, level: float = 0.001) -> None:
     """Warn of labels that no mask selects, and of some that the model has hardly been trained on.
 
-    Training makes a model at least as often right on its own labels as it is sure of them."""
+    Training makes a model at least as often right on its own labels as it is sure of them; `level`
+    is that of the test."""
     labelled = getattr(data, "y", None) is not None and bool((data.y >= 0).any())
     masked = any(getattr(data, f"{name}_mask", None) is not None for name in _MASKS)
     if labelled and not masked:
@@ -123,7 +112,7 @@ def warn_of_labels(data: Data, task: GraphTask, logits: Tensor) -> None:
         return
     sure = float(logits[trained].softmax(dim=1).amax(dim=1).mean())
     right = int((logits[trained].argmax(dim=1) == task.y[trained]).sum())
-    if binomtest(right, len(trained), min(1.0, sure), "less").pvalue < _DOUBT.level:
+    if binomtest(right, len(trained), min(1.0, sure), "less").pvalue < level:
         warnings.warn(
             f"the model is right on {100 * right / len(trained):.0f} % of train_mask and is "
             f"{100 * sure:.0f} % sure there, so it was hardly trained on these labels; leave "

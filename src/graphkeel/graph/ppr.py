@@ -1,5 +1,5 @@
-"""Personalised PageRank: exact distances between rows without a dense inverse, and the sparse
-forward push.
+"""Personalised PageRank: exact distances between rows without a dense inverse, and one that needs
+the near nodes only.
 
 With Ã the normalised adjacency and teleport α, P = α (I − (1−α) Ã)^-1 is symmetric, so
 
@@ -12,7 +12,6 @@ column come in pairs)."""
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,7 @@ from graphkeel.core.errors import DataError, StorageError
 from graphkeel.core.files import replacing
 from graphkeel.core.memory import require_memory
 from graphkeel.core.steps import progress
-from graphkeel.graph.datasets.archives import read_arrays
+from graphkeel.graph.datasets.npz import read_arrays
 
 logger = logging.getLogger(__name__)
 
@@ -35,34 +34,25 @@ Array = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class _Series:
-    """The truncated series.
-
-    Attributes:
-        tolerance: of what is cut off, relative to the largest coefficient.
-        block: columns at once: small enough for the working set to stay in cache.
-    """
-
-    tolerance: float = 1e-8
-    block: int = 32
-
-
-_SERIES = _Series()
-
-
 class PprDistance:
     """Squared Euclidean distances between rows of the exact PPR matrix of one graph.
 
     The rows' norms are the costly part and belong to the graph alone, so they can be kept in a
-    `cache` folder."""
+    `cache` folder. Columns are computed by the `block`, which keeps them in the processor's
+    cache."""
 
     def __init__(
-        self, normalised: sparse.csr_matrix, alpha: float, *, cache: Path | None = None
+        self,
+        normalised: sparse.csr_matrix,
+        alpha: float,
+        *,
+        cache: Path | None = None,
+        block: int = 32,
     ) -> None:
         n = normalised.shape[0]
+        self._block = block
         require_memory(
-            24 * normalised.nnz + 16 * n * _SERIES.block * cpu_count(),
+            24 * normalised.nnz + 16 * n * block * cpu_count(),
             f"the exact biased sampler on {n} nodes",
             "Use the random split, or a smaller graph.",
         )
@@ -81,7 +71,7 @@ class PprDistance:
             nodes: node ids, int64, shape (k,).
         """
         missing = np.unique(nodes[np.isnan(self._norms[nodes])])
-        blocks = [missing[i : i + _SERIES.block] for i in range(0, len(missing), _SERIES.block)]
+        blocks = [missing[i : i + self._block] for i in range(0, len(missing), self._block)]
         threads = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
         norms = threads(delayed(self._diagonal)(block) for block in blocks)
         pairs = zip(blocks, norms, strict=True)
@@ -162,9 +152,7 @@ def _chebyshev_step(
 
 def _fingerprint(matrix: sparse.csr_matrix, alpha: float) -> str:
     arrays = (matrix.indptr, matrix.indices, matrix.data)
-    return sha256_of([f"{alpha!r} {_SERIES.tolerance!r}", *(array.tobytes() for array in arrays)])[
-        :32
-    ]
+    return sha256_of([repr(alpha), *(array.tobytes() for array in arrays)])[:32]
 
 
 def _read_norms(path: Path | None, n: int) -> Array:
@@ -172,9 +160,8 @@ def _read_norms(path: Path | None, n: int) -> Array:
     as empty."""
     if path is not None:
         try:
-            norms = read_arrays(path, ("norms",), source=str(path))[
-                "norms"
-            ]  # the zip container checks its own CRC
+            # the zip container checks its own CRC
+            norms = read_arrays(path, ("norms",), source=str(path))["norms"]
             if norms.shape == (n,) and norms.dtype == np.float64:
                 return norms
         except (DataError, KeyError):
@@ -194,61 +181,33 @@ def _write_norms(path: Path, norms: Array) -> Path | None:
     return path
 
 
-def chebyshev_coefficients(alpha: float) -> Array:
-    """Coefficients of f on [-1, 1], cut where they stop to matter; an even number of them."""
+def chebyshev_coefficients(alpha: float, tolerance: float = 1e-8) -> Array:
+    """Coefficients of f on [-1, 1], cut where they fall below `tolerance` times the largest; an
+    even number of them."""
     n = 64
     while True:
         theta = np.pi * (np.arange(n) + 0.5) / n
         values = (alpha / (1 - (1 - alpha) * np.cos(theta))) ** 2
         coefficients = 2 / n * np.cos(np.outer(np.arange(n), theta)) @ values
         coefficients[0] /= 2
-        relevant = (
-            np.flatnonzero(np.abs(coefficients) > _SERIES.tolerance * np.abs(coefficients).max())[
-                -1
-            ]
-            + 1
-        )
+        sizes = np.abs(coefficients)
+        relevant = np.flatnonzero(sizes > tolerance * sizes.max())[-1] + 1
         if relevant < n // 2:
             return np.asarray(coefficients[: max(2, relevant + relevant % 2)])
         n *= 2
 
 
-@njit(cache=True)
-def forward_push(
-    indptr: NDArray[np.int32], indices: NDArray[np.int32], seed: int, alpha: float, epsilon: float
-) -> tuple[Ids, Array]:  # pragma: no cover - compiled
-    """Approximate PPR of one seed (Andersen, Chung & Lang 2006); touches O(1/(α·ε)) edges, however
-    large the graph.
+def near_distance(walks: sparse.csr_matrix, alpha: float, seed: int, nodes: Ids) -> Array:
+    """Minus the personalised PageRank that nodes get from a seed within three hops: for graphs on
+    which exact rows would take minutes.
 
     Args:
-        indptr: row starts of the adjacency, shape (N + 1,).
+        walks: the normalised adjacency, shape (N, N).
+        nodes: node ids, int64, shape (k,).
     """
-    estimate = {seed: 0.0}
-    residual = {seed: alpha}
-    queue = [seed]
-    queued = {seed}
-    head = 0
-    while head < len(queue):
-        u = queue[head]
-        head += 1
-        queued.discard(u)
-        mass = residual.get(u, 0.0)
-        residual[u] = 0.0
-        estimate[u] = estimate.get(u, 0.0) + mass
-        degree = indptr[u + 1] - indptr[u]
-        if degree == 0:
-            continue
-        share = (1 - alpha) * mass / degree
-        for position in range(indptr[u], indptr[u + 1]):
-            v = int(indices[position])
-            r = residual.get(v, 0.0) + share
-            residual[v] = r
-            if r >= alpha * epsilon * (indptr[v + 1] - indptr[v]) and v not in queued:
-                queued.add(v)
-                queue.append(v)
-    nodes = np.empty(len(estimate), dtype=np.int64)
-    values = np.empty(len(estimate))
-    for i, (node, value) in enumerate(estimate.items()):
-        nodes[i] = node
-        values[i] = value
-    return nodes, values
+    walk = walks[[seed]]
+    total = walk
+    for _ in range(2):
+        walk = (1 - alpha) * walk @ walks
+        total = total + walk
+    return -total.toarray().ravel()[nodes]

@@ -6,8 +6,9 @@ Validation never contains a training node, and nodes without a label are in no s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,33 +17,12 @@ from graphkeel.core.errors import DataError
 from graphkeel.core.files import user_cache
 from graphkeel.core.names import check_name
 from graphkeel.graph.datasets.raw import RawGraph
-from graphkeel.graph.ppr import PprDistance
-from graphkeel.graph.propagate import neighbours, normalise
-from graphkeel.graph.sampler import ExactBiasedSampler, ScalableBiasedSampler
+from graphkeel.graph.ppr import PprDistance, near_distance
+from graphkeel.graph.propagate import normalise
 
 Ids = NDArray[np.int64]
 
 KINDS = ("biased", "random", "public")
-
-
-@dataclass(frozen=True)
-class _Splitting:
-    """Sizes of a split, and up to which graph the exact sampler draws it.
-
-    Attributes:
-        train_per_class: training nodes of a class, the paper's.
-        val_per_class: validation nodes of a class.
-        exact_nodes: beyond it the exact sampler's row norms take minutes.
-        exact_edges: beyond it too: every norm reads all edges, dozens of times.
-    """
-
-    train_per_class: int = 20
-    val_per_class: int = 30
-    exact_nodes: int = 50_000
-    exact_edges: int = 4_000_000
-
-
-_SPLITTING = _Splitting()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,35 +55,73 @@ def make_split(graph: RawGraph, kind: str, seed: int) -> Split:
     return _complete(graph, biased_training_set(graph, seed), seed)
 
 
-def biased_training_set(graph: RawGraph, seed: int) -> Ids:
-    """Published list number `seed` where there is one; else drawn with that seed."""
+def biased_training_set(
+    graph: RawGraph, seed: int, exact_nodes: int = 50_000, exact_edges: int = 4_000_000
+) -> Ids:
+    """Published list number `seed` where there is one; else drawn with that seed, by exact
+    distances where the graph is small enough: beyond, row norms take minutes, as each reads all
+    edges dozens of times."""
     if 0 <= seed < len(graph.biased.published):
         return _checked(graph, graph.biased.published[seed])
-    if graph.n_nodes > _SPLITTING.exact_nodes or graph.edge_index.shape[1] > _SPLITTING.exact_edges:
-        return scalable_sampler(graph).draw(seed)
-    return exact_sampler(graph).draw(seed)
+    large = graph.n_nodes > exact_nodes or graph.edge_index.shape[1] > exact_edges
+    return biased_sampler(graph, large).draw(seed)
+
+
+@dataclass
+class BiasedSampler:
+    """The biased sampler of Shift-Robust GNNs (Zhu et al. 2021): one seed node a class, and the
+    nodes of that class that are nearest to it by personalised PageRank.
+
+    Args:
+        distance: of some nodes from a seed, by ids.
+        y: labels, -1 where unknown (those nodes are never drawn).
+        pool: node ids that may be drawn.
+        per_class: how many nodes of each class.
+    """
+
+    distance: Callable[[int, Ids], NDArray[np.float64]]
+    y: Ids
+    pool: Ids
+    per_class: int = 20
+
+    def around(self, seed: int) -> Ids:
+        """The `per_class` pool nodes of the seed's class nearest to it, the seed first."""
+        candidates = self.pool[self.y[self.pool] == self.y[seed]]
+        if len(candidates) < self.per_class:
+            raise DataError(
+                f"class {self.y[seed]} has too few nodes in the pool for {self.per_class} "
+                "training nodes",
+                got=len(candidates),
+                fix="Take --split random (split='random'), which needs fewer.",
+            )
+        distances = self.distance(seed, candidates)
+        distances[candidates == seed] = -np.inf
+        return candidates[np.argsort(distances, kind="stable")[: self.per_class]]
+
+    def draw(self, seed: int) -> Ids:
+        """One training set: a uniform random seed node per class, then its neighbourhood."""
+        rng = np.random.default_rng(seed)
+        labelled = self.pool[self.y[self.pool] >= 0]
+        classes = np.unique(self.y[labelled])
+        starts = [int(rng.choice(labelled[self.y[labelled] == c])) for c in classes]
+        return np.concatenate([self.around(start) for start in starts])
 
 
 @lru_cache(maxsize=4)
-def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
-    """The exact sampler with the teleport and pool that belong to the dataset."""
+def biased_sampler(graph: RawGraph, large: bool = False) -> BiasedSampler:
+    """The sampler with the teleport and pool that belong to the dataset."""
     # The published lists were drawn on graphs that kept the raw files' self-links.
     matrix = normalise(
         graph.edge_index, graph.n_nodes, dtype=np.float64, self_links=graph.self_links
     )
-    distance = PprDistance(matrix, graph.biased.teleport, cache=user_cache() / "ppr")
     pool = np.arange(graph.biased.pool or graph.n_nodes)
-    return ExactBiasedSampler(
-        distance, graph.y, pool[graph.y[pool] >= 0], _SPLITTING.train_per_class
-    )
-
-
-def scalable_sampler(graph: RawGraph, *, label_ratio: float = 0.01) -> ScalableBiasedSampler:
-    """The forward-push sampler over all labelled nodes; `label_ratio` of a class is drawn."""
-    pool = np.flatnonzero(graph.y >= 0)
-    return ScalableBiasedSampler(
-        neighbours(graph.edge_index, graph.n_nodes), graph.y, pool, label_ratio
-    )
+    pool = pool[graph.y[pool] >= 0]
+    teleport = graph.biased.teleport
+    if large:  # many nodes are equally far from a seed: in no order of their ids
+        shuffled = np.random.default_rng(0).permutation(pool)
+        return BiasedSampler(partial(near_distance, matrix, teleport), graph.y, shuffled)
+    exact = PprDistance(matrix, teleport, cache=user_cache() / "ppr")
+    return BiasedSampler(exact.to_seed, graph.y, pool)
 
 
 def _checked(graph: RawGraph, train: Ids) -> Ids:
@@ -130,24 +148,20 @@ def _complete(graph: RawGraph, train: Ids, seed: int) -> Split:
         _, val, test = graph.public_split
         return Split(train, without(val, train), without(test, train))
     rest = without(np.flatnonzero(graph.y >= 0), train)
-    val = _per_class(graph.y, rest, _SPLITTING.val_per_class, np.random.default_rng([seed, 1]))
+    val = _per_class(graph.y, rest, 30, np.random.default_rng([seed, 1]))
     return Split(train, val, without(rest, val))
 
 
 def _random(graph: RawGraph, seed: int) -> Split:
     candidates = np.flatnonzero(graph.y >= 0)
     if graph.public_split is not None:
-        candidates = without(
-            candidates, graph.public_split[2]
-        )  # the public test nodes stay test nodes
+        candidates = without(candidates, graph.public_split[2])  # those stay test nodes
     if not len(candidates):
         raise DataError(
             f"{graph.name} has no labelled node to train on beside those of its public test set",
             fix="Leave some labelled nodes out of test_mask.",
         )
-    train = _per_class(
-        graph.y, candidates, _SPLITTING.train_per_class, np.random.default_rng([seed, 0])
-    )
+    train = _per_class(graph.y, candidates, 20, np.random.default_rng([seed, 0]))
     return _complete(graph, train, seed)
 
 

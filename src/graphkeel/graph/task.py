@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import torch
 from torch import Tensor
@@ -44,17 +46,12 @@ class GraphTask:
     mapped: bool = False
 
     def __post_init__(self) -> None:
-        for field, dtype in (("x", torch.float32), ("edge_index", torch.int64), ("y", torch.int64)):
-            if (
-                field == "x"
-                and self.mapped
-                and isinstance(self.x, Tensor)
-                and self.x.dtype == dtype
-            ):
+        types = {"x": torch.float32, "edge_index": torch.int64, "y": torch.int64}
+        for field, dtype in (types | dict.fromkeys(_MASKS, torch.bool)).items():
+            given = getattr(self, field)
+            if field == "x" and self.mapped and getattr(given, "dtype", None) == dtype:
                 continue
-            object.__setattr__(self, field, _copied(getattr(self, field), field, dtype))
-        for field in _MASKS:
-            object.__setattr__(self, field, _copied(getattr(self, field), field, torch.bool))
+            object.__setattr__(self, field, _copied(given, field, dtype))
         check_features(self.x)
         check_edges(self.edge_index, self.n_nodes)
         _check_labels(self)
@@ -99,20 +96,6 @@ class GraphTask:
             **{field: getattr(self, field).clone() for field in ("x", "edge_index", "y", *_MASKS)}
         )
 
-    def with_features(self, x: Tensor) -> GraphTask:
-        """This task with other features.
-
-        Args:
-            x: features, float32, shape (N, d).
-        """
-        x = _copied(x, "x", torch.float32)
-        check_features(x)
-        if x.shape[0] != self.n_nodes:
-            raise DataError(
-                "x must have one row per node", got=f"{tuple(x.shape)} for {self.n_nodes} nodes"
-            )
-        return self._sharing(x=x)
-
     def without_test_labels(self) -> GraphTask:
         """This task with every label outside train and validation erased: what a method may
         see.
@@ -124,14 +107,10 @@ class GraphTask:
         """
         visible = self.train_mask | self.val_mask
         y = torch.where(visible, self.y, torch.full_like(self.y, UNLABELLED))
-        return self._sharing(y=y, test_mask=torch.zeros_like(self.test_mask))
-
-    def _sharing(self, **changed: Tensor) -> GraphTask:
-        """A task with some tensors replaced; the others, copied and checked already, are the same
-        ones."""
-        task = object.__new__(GraphTask)
-        for field in fields(self):
-            object.__setattr__(task, field.name, changed.get(field.name, getattr(self, field.name)))
+        task = copy.copy(self)  # shares the tensors that are copied and checked already
+        vars(task).pop("hash", None)
+        object.__setattr__(task, "y", y)
+        object.__setattr__(task, "test_mask", torch.zeros_like(self.test_mask))
         return task
 
     @property
@@ -273,11 +252,7 @@ def _check_masks(task: GraphTask) -> None:
                 got=unlabelled,
                 fix="Drop them from the mask.",
             )
-    for a, b in (
-        ("train_mask", "val_mask"),
-        ("train_mask", "test_mask"),
-        ("val_mask", "test_mask"),
-    ):
+    for a, b in combinations(_MASKS, 2):
         both = int((masks[a] & masks[b]).sum())
         if both:
             raise DataError(

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +28,7 @@ from graphkeel.graph.propagate.local import as_tensor
 from graphkeel.models.frozen import evaluating
 from graphkeel.models.head import (
     _between,
+    _chunks,
     _close,
     _float64_copy,
     _output_kind,
@@ -34,28 +37,6 @@ from graphkeel.models.head import (
     _watch,
 )
 from graphkeel.models.outputs import first_of
-
-
-@dataclass(frozen=True)
-class _Probing:
-    """How a layer is probed.
-
-    Attributes:
-        degrees: of the polynomials that are tried.
-        directions: random directions that decide operator and degree before all weights are read.
-        nodes: of the random graph on which the layers have to repeat the model.
-        chunk: unit directions answered at once.
-        exact: relative agreement; everything here runs in float64.
-    """
-
-    degrees: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12)
-    directions: int = 6
-    nodes: int = 24
-    chunk: int = 256
-    exact: float = 1e-7
-
-
-_PROBING = _Probing()
 
 
 @dataclass(frozen=True)
@@ -108,11 +89,9 @@ class Aggregation:
 
 def run_layer(layer: _GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
     """One layer's values, shape (N, out), of an input (N, in) and the sparse Ŝ (N, N)."""
-    ones = torch.ones(len(value), 1, dtype=torch.float64)
     total = torch.zeros(len(value), len(layer[0].bias), dtype=torch.float64)
     for branch in layer:
-        moved = value @ branch.weight.T + ones * branch.bias
-        total = total + spread(moved, matrix, branch.power)
+        total = total + spread(value @ branch.weight.T + branch.bias, matrix, branch.power)
     return total
 
 
@@ -159,8 +138,9 @@ def recognise(model: nn.Module, n_features: int, *, seed: int = 0) -> Aggregatio
 
 def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> Aggregation:
     generator = torch.Generator().manual_seed(seed)
-    edges = _random_graph(generator, directed)
-    x = torch.randn(_PROBING.nodes, n_features, generator=generator, dtype=torch.float64)
+    nodes = 24
+    edges = _random_graph(nodes, generator, directed)
+    x = torch.randn(nodes, n_features, generator=generator, dtype=torch.float64)
     try:
         twin = _float64_copy(model)
         with torch.no_grad(), evaluating(twin):
@@ -173,12 +153,12 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
         return Aggregation(reason=f"the model does not run on a small random graph: {error}")
 
 
-def _random_graph(generator: torch.Generator, directed: bool) -> Tensor:
+def _random_graph(nodes: int, generator: torch.Generator, directed: bool) -> Tensor:
     """Both ways, one way if `directed`, double, looped: whatever may make one operator differ from
     another; the last node has no edge."""
-    ends = torch.randint(_PROBING.nodes - 1, (2, 3 * _PROBING.nodes), generator=generator)
-    one_way = torch.randint(_PROBING.nodes - 1, (2, 6 if directed else 0), generator=generator)
-    loops = torch.arange(0, _PROBING.nodes - 1, 5).repeat(2, 1)
+    ends = torch.randint(nodes - 1, (2, 3 * nodes), generator=generator)
+    one_way = torch.randint(nodes - 1, (2, 6 if directed else 0), generator=generator)
+    loops = torch.arange(0, nodes - 1, 5).repeat(2, 1)
     plain = torch.cat([ends, ends.flip(0), one_way], dim=1)
     return torch.cat([remove_self_loops(plain)[0], loops], dim=1)
 
@@ -198,7 +178,7 @@ def _recognised(
     operator = next(iter(names), "mean")
     output = _output_kind(steps[-1].gave, final)
     found = Aggregation(operator, tuple(layers), output=output)
-    if not _close(found(x, edges), steps[-1].gave, _PROBING.exact):
+    if not _same(found(x, edges), steps[-1].gave):
         raise _Unsupported("the layers found do not repeat the model on a random graph")
     return found
 
@@ -214,7 +194,7 @@ def _layer_of(
             return "", layer
         raise _Unsupported(f"{type(step.module).__name__} is not affine")
     kinds = names or set(OPERATORS)
-    for degree in _PROBING.degrees:
+    for degree in (0, 1, 2, 3, 4, 5, 6, 8, 10, 12):
         for name in [key for key in OPERATORS if key in kinds]:
             if not _may_be(step, name, degree, generator):
                 continue
@@ -230,7 +210,12 @@ def _layer_of(
 
 def _repeats(layer: _GraphLayer, step: _Step, name: str, edges: Tensor) -> bool:
     matrix, _ = operator_of(name, edges, len(step.fed))
-    return _close(run_layer(layer, step.fed, matrix), step.gave, _PROBING.exact)
+    return _same(run_layer(layer, step.fed, matrix), step.gave)
+
+
+def _same(found: Tensor, wanted: Tensor, tolerance: float = 1e-7) -> bool:
+    """Up to rounding: all that is probed here runs in float64."""
+    return _close(found, wanted, tolerance)
 
 
 # ---- answering impulses
@@ -258,14 +243,10 @@ def _basis(name: str, degree: int) -> tuple[Tensor, Tensor]:
     """Ŝᵖ·e₀ and Ŝᵖ·1 on a path, for p = 0 … degree: (nodes, degree + 1) each."""
     nodes = _nodes(degree)
     matrix, _ = operator_of(name, _path(nodes, 1), nodes)
-    impulse = torch.zeros(nodes, 1, dtype=torch.float64)
-    impulse[0] = 1.0
-    ones = torch.ones(nodes, 1, dtype=torch.float64)
-    impulses, constants = [impulse], [ones]
-    for _ in range(degree):
-        impulses.append(matrix @ impulses[-1])
-        constants.append(matrix @ constants[-1])
-    return torch.cat(impulses, dim=1), torch.cat(constants, dim=1)
+    both = torch.ones(nodes, 2, dtype=torch.float64)
+    both[1:, 0] = 0.0
+    powers = torch.stack([spread(both, matrix, power) for power in range(degree + 1)], dim=1)
+    return powers[:, :, 0], powers[:, :, 1]
 
 
 def _nodes(degree: int) -> int:
@@ -276,7 +257,7 @@ def _may_be(step: _Step, name: str, degree: int, generator: torch.Generator) -> 
     """Whether a polynomial of this degree explains the answers to a few random directions."""
     nodes = _nodes(degree)
     width = step.fed.shape[1]
-    directions = torch.randn(_PROBING.directions, width, generator=generator, dtype=torch.float64)
+    directions = torch.randn(6, width, generator=generator, dtype=torch.float64)
     zero = torch.zeros(1, width, dtype=torch.float64)
     rest = _answers(step.module, zero, nodes)
     moved = _answers(step.module, directions, nodes) - rest
@@ -286,8 +267,7 @@ def _may_be(step: _Step, name: str, degree: int, generator: torch.Generator) -> 
 
 def _explains(basis: Tensor, answers: Tensor) -> bool:
     flat = answers.permute(1, 0, 2).reshape(len(basis), -1)
-    fitted = basis @ torch.linalg.pinv(basis) @ flat
-    return _close(fitted, flat, _PROBING.exact)
+    return _same(basis @ torch.linalg.pinv(basis) @ flat, flat)
 
 
 def _read(step: _Step, name: str, degree: int) -> _GraphLayer:
@@ -318,7 +298,7 @@ def _slopes(module: nn.Module, width: int, nodes: int, rest: Tensor) -> Tensor:
     if rest.numel() < width:
         return _gradients(module, width, nodes)
     columns = []
-    for part in torch.eye(width, dtype=torch.float64).split(_PROBING.chunk):
+    for part in _chunks(torch.eye(width, dtype=torch.float64)):
         moved = _answers(module, part, nodes) - rest
         columns.append(moved.permute(1, 2, 0))
     return torch.cat(columns, dim=2)
@@ -344,11 +324,11 @@ def _biases(constants: Tensor, rest: Tensor) -> Tensor:
 
 def _snapped(value: Tensor, known: Sequence[Tensor], scale: float) -> Tensor:
     """The very parameter of the layer where the value is one up to rounding, zero likewise."""
-    if float(value.abs().max()) <= _PROBING.exact * scale:
+    if float(value.abs().max()) <= 1e-7 * scale:
         return torch.zeros_like(value)
     for parameter in known:
         for candidate in (parameter, parameter.T if parameter.ndim == 2 else parameter):
-            if candidate.shape == value.shape and _close(candidate, value, _PROBING.exact):
+            if candidate.shape == value.shape and _same(candidate, value):
                 return candidate.clone()
     return value.contiguous()
 
@@ -377,16 +357,11 @@ def _joined(
 
 
 def _product(first: _GraphLayer, second: _GraphLayer) -> _GraphLayer:
-    weights: dict[int, Tensor] = {}
-    biases: dict[int, Tensor] = {}
-
-    def add(power: int, weight: Tensor, bias: Tensor) -> None:
-        weights[power] = weights[power] + weight if power in weights else weight
-        biases[power] = biases[power] + bias if power in biases else bias
-
-    for one in first:
-        for two in second:
-            add(one.power + two.power, two.weight @ one.weight, two.weight @ one.bias)
-    for two in second:
-        add(two.power, torch.zeros(len(two.bias), first[0].weight.shape[1]).double(), two.bias)
-    return tuple(Branch(power, weights[power], biases[power]) for power in sorted(weights))
+    found: dict[int, tuple[Any, Any]] = {}
+    nothing = first[0].weight.new_zeros(len(second[0].bias), first[0].weight.shape[1])
+    pairs = product(first, second)
+    terms = [(a.power + b.power, b.weight @ a.weight, b.weight @ a.bias) for a, b in pairs]
+    for power, weight, bias in [*terms, *((b.power, nothing, b.bias) for b in second)]:
+        before = found.get(power, (0.0, 0.0))
+        found[power] = (before[0] + weight, before[1] + bias)
+    return tuple(Branch(power, *found[power]) for power in sorted(found))

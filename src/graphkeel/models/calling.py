@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -122,8 +122,7 @@ class Calling:
         }
         graph = self._graph_arguments(x, edge_index)
         if placement is not None:
-            fitting = placement.moved(fitting)
-            graph = [_moved(value, placement) for value in graph]
+            fitting, graph = placement.moved(fitting), placement.moved(graph)
         return model(*graph, **fitting)
 
     def _graph_arguments(self, x: Tensor, edge_index: Tensor) -> list[Any]:
@@ -220,12 +219,6 @@ def _typical_rows(value: Tensor, count: int) -> Tensor:
     return row.expand(count, *row.shape)
 
 
-def _moved(value: Any, placement: Placement) -> Any:
-    if isinstance(value, Data):
-        return value.apply(placement.moved)
-    return placement.moved(value)
-
-
 # ---- where a model lives
 
 
@@ -246,6 +239,8 @@ class Placement:
         if isinstance(value, Tensor):
             dtype = self.dtype if value.is_floating_point() else value.dtype
             return value.to(self.device, dtype)
+        if isinstance(value, Data):
+            return value.apply(self.moved)
         if type(value) in (list, tuple):
             return type(value)(self.moved(part) for part in value)
         if type(value) is dict:
@@ -317,8 +312,8 @@ def _held(function: Callable[..., Any]) -> list[Any]:
         named = inspect.getclosurevars(function)
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         return [*named.nonlocals.values(), *named.globals.values(), *defaults]
-    return _vars_of(function)
+    return list(_vars_of(function))
 
 
-def _vars_of(value: Any) -> list[Any]:
-    return list(getattr(value, "__dict__", {}).values())
+def _vars_of(value: Any) -> Iterable[Any]:
+    return getattr(value, "__dict__", {}).values()

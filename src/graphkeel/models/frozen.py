@@ -77,7 +77,13 @@ class FrozenModel:
         self.calling = Calling(signature_of(forward_of(self.model)), graph)
         _check_initialised(self.module)
         self._wrapped = Snapshot(self.module).digests
-        self.weights_hash = self._hash()
+        # of all weights and persistent buffers; caches of layers are neither
+        self.weights_hash = sha256_of(
+            part
+            for name, tensor in sorted(self.module.state_dict().items())
+            if isinstance(tensor, Tensor)
+            for part in (f"{name}{tuple(tensor.shape)}{tensor.dtype}", bits(tensor))
+        )
         self._has_warned = False
 
     @property
@@ -199,11 +205,6 @@ class FrozenModel:
             )
         return scores
 
-    def check_unchanged(self) -> None:
-        """Refuse to go on if somebody changed the weights or buffers."""
-        with evaluating(self.module) as state:
-            self._compare(state)
-
     def _compare(self, state: Snapshot) -> None:
         """Attributes are left out: the model's owner may set them between calls."""
         for kind, name in sorted(self._wrapped.keys() | state.digests.keys()):
@@ -214,15 +215,6 @@ class FrozenModel:
                     got=repr(name),
                     fix="Wrap the model again if that was meant; its old results no longer hold.",
                 )
-
-    def _hash(self) -> str:
-        """SHA-256 of all weights and persistent buffers; caches of layers are neither."""
-        return sha256_of(
-            part
-            for name, tensor in sorted(self.module.state_dict().items())
-            if isinstance(tensor, Tensor)
-            for part in (f"{name}{tuple(tensor.shape)}{tensor.dtype}", bits(tensor))
-        )
 
 
 def check_same_weights(model: nn.Module | Scores, was: dict[str, str]) -> None:
@@ -332,7 +324,7 @@ _CACHES = ("_cached_x", "_cached_h", "_cached_edge_index", "_cached_adj_t")
 def _without_caches(model: nn.Module) -> Iterator[None]:
     """Caches emptied and switched off: a filled one would answer for the features it has seen, and
     one filled now would answer in its owner's next call."""
-    slots = [(module, slot, getattr(module, slot)) for module, slot in _cache_slots(model)]
+    slots = [(module, slot, getattr(module, slot)) for module, slot in cache_slots(model)]
     flags = [module for module in model.modules() if getattr(module, "cached", None) is True]
     try:
         for module, slot, _ in slots:
@@ -347,20 +339,9 @@ def _without_caches(model: nn.Module) -> Iterator[None]:
             module.cached = True  # type: ignore[assignment]
 
 
-def clear_caches(model: nn.Module) -> int:
-    """Empty the caches of `cached=True` layers; returns how many there were.
-
-    A cached layer whose cache is none of the known ones is refused: its answers could not be
-    trusted."""
-    cleared = 0
-    for module, slot in _cache_slots(model):
-        cleared += getattr(module, slot) is not None
-        setattr(module, slot, None)
-    return cleared
-
-
-def _cache_slots(model: nn.Module) -> list[tuple[nn.Module, str]]:
-    """(layer, attribute) of every cache there is."""
+def cache_slots(model: nn.Module) -> list[tuple[nn.Module, str]]:
+    """(layer, attribute) of every cache there is; a layer that keeps its cache elsewhere is
+    refused, as its answers could not be trusted."""
     found = []
     for name, module in model.named_modules():
         slots = [slot for slot in _CACHES if hasattr(module, slot)]

@@ -28,26 +28,6 @@ from graphkeel.graph.node_graph import graph_edges
 from graphkeel.models.calling import CallableModule, placement_of
 from graphkeel.models.frozen import FrozenModel, evaluating
 
-
-@dataclass(frozen=True)
-class _Watching:
-    """How a head is watched and compared.
-
-    Attributes:
-        samples: random fields at each scale.
-        scales: small and large fields, so that every activation is seen on both sides of its kink.
-        same: relative agreement; the watching runs in float64.
-        float32: relative agreement asked of the extracted head with the float32 model.
-    """
-
-    samples: int = 64
-    scales: tuple[float, ...] = (0.03, 1.0, 30.0)
-    same: float = 1e-9
-    float32: float = 1e-4
-
-
-_WATCHING = _Watching()
-
 Layer = tuple[Tensor, Tensor]  # weight (out, in) and bias (out,), float64
 
 
@@ -64,12 +44,8 @@ class Head:
     n_in: int
     n_out: int
     unsupported: str | None = None
-    model_gap: float = (
-        0.0  # largest difference from the float32 model seen on random fields, relative
-    )
-    output: str = (
-        "logits"  # what the model itself returns: logits, or log_softmax / softmax of them
-    )
+    model_gap: float = 0.0  # the largest relative difference from the float32 model that was seen
+    output: str = "logits"  # what the model returns: logits, or log_softmax / softmax of them
     response: Callable[[Tensor], Tensor] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -82,9 +58,8 @@ class Head:
 
     def __call__(self, x: Tensor) -> Tensor:
         if self.unsupported is not None and self.response is not None:
-            return (
-                self.response(x.reshape(-1, self.n_in)).reshape(*x.shape[:-1], self.n_out).double()
-            )
+            answers = self.response(x.reshape(-1, self.n_in)).double()
+            return answers.reshape(*x.shape[:-1], self.n_out)
         return relu_network(self.layers, x.double())
 
 
@@ -121,33 +96,36 @@ def extract_head(
     frozen = model if isinstance(model, FrozenModel) else FrozenModel(model)
     fields = _random_fields(in_dim, seed)
     response, n_out, refusal = response_of(frozen, fields, model_kwargs)
-    if refusal is not None:
-        return Head((), in_dim, n_out, unsupported=refusal, response=response)
     try:
+        if refusal is not None:
+            raise _Unsupported(refusal)
         layers, output, gap = _read_off(frozen, fields, model_kwargs)
     except _Unsupported as reason:
         return Head((), in_dim, n_out, unsupported=str(reason), response=response)
     except Exception as error:  # the model is untrusted: whatever it raises, it can be asked
         reason_text = f"its layers could not be watched ({type(error).__name__}: {error})"[:300]
         return Head((), in_dim, n_out, unsupported=reason_text, response=response)
-    if gap > _WATCHING.float32:
-        reason_text = f"the extracted layers differ from the model's own response by {gap:.1e}"
-        return Head((), in_dim, n_out, unsupported=reason_text, model_gap=gap, response=response)
     return Head(layers, in_dim, n_out, model_gap=gap, output=output, response=response)
 
 
-def _random_fields(in_dim: int, seed: int) -> Tensor:
+def _random_fields(in_dim: int, seed: int, samples: int = 64) -> Tensor:
+    """Small and large ones, so that every activation is seen on both sides of its kink."""
     generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(
-        len(_WATCHING.scales), _WATCHING.samples, in_dim, generator=generator, dtype=torch.float64
-    )
-    return (noise * torch.tensor(_WATCHING.scales).view(-1, 1, 1)).reshape(-1, in_dim)
+    scales = torch.tensor([0.03, 1.0, 30.0]).view(-1, 1, 1)
+    noise = torch.randn(3, samples, in_dim, generator=generator, dtype=torch.float64)
+    return (noise * scales).reshape(-1, in_dim)
+
+
+def _chunks(x: Tensor, nodes: int = 512) -> tuple[Tensor, ...]:
+    """So many nodes at once, which bounds memory at full feature dimension."""
+    return x.split(nodes)
 
 
 def _read_off(
-    frozen: FrozenModel, fields: Tensor, model_kwargs: dict[str, Any]
+    frozen: FrozenModel, fields: Tensor, model_kwargs: dict[str, Any], most: float = 1e-4
 ) -> tuple[tuple[Layer, ...], str, float]:
-    """Layers, what the model makes of their output, and how far they are from the model."""
+    """Layers, what the model makes of their output, and how far they are from the model: at the
+    most as far as float32 explains."""
     if isinstance(frozen.module, CallableModule):
         raise _Unsupported("a plain function has no layers that could be read off")
 
@@ -159,22 +137,22 @@ def _read_off(
         steps, final = _watch(twin, fields, run)
         layers, output = _assemble(steps, fields, final)
     with torch.no_grad(), evaluating(frozen.module):
-        theirs = torch.cat([run(frozen.module, part) for part in fields.split(PROBING.chunk)])
+        theirs = torch.cat([run(frozen.module, part) for part in _chunks(fields)])
     rounded = fields if (place := placement_of(frozen.module)) is None else fields.to(place.dtype)
     gap = _gap(layers, output, rounded.double(), theirs.double())
-    if layers[-1][0].shape[0] == 1:
-        layers = (*layers[:-1], _as_two_classes(layers[-1]))
+    if gap > most:
+        raise _Unsupported(
+            f"the extracted layers differ from the model's own response by {gap:.1e}"
+        )
+    weight, bias = layers[-1]
+    if len(bias) == 1:  # one logit z as the two logits (-z/2, z/2); halving is exact
+        two = (torch.cat([-weight / 2, weight / 2]), torch.cat([-bias / 2, bias / 2]))
+        layers = (*layers[:-1], two)
     return layers, output, gap
 
 
 def _columns(scores: Tensor) -> Tensor:
     return scores.unsqueeze(1) if scores.dim() == 1 else scores
-
-
-def _as_two_classes(layer: Layer) -> Layer:
-    """One logit z as the two logits (-z/2, z/2); halving is exact."""
-    weight, bias = layer
-    return torch.cat([-weight / 2, weight / 2]), torch.cat([-bias / 2, bias / 2])
 
 
 def _float64_copy(model: nn.Module) -> nn.Module:
@@ -308,9 +286,8 @@ def _affine_map(step: _Step) -> Layer:
 
 def _candidates(step: _Step) -> Iterator[Layer]:
     module = step.module
-    inner = getattr(
-        module, "lin", module
-    )  # GCNConv and SGConv keep their matrix in `lin`, their bias outside
+    # GCNConv and SGConv keep their matrix in `lin`, their bias outside
+    inner = getattr(module, "lin", module)
     weight = getattr(inner, "weight", None)
     bias = getattr(module, "bias", None)
     bias = bias if bias is not None else getattr(inner, "bias", None)
@@ -329,10 +306,10 @@ def _probe(module: nn.Module, in_dim: int) -> Layer:
 
     bias = run(torch.zeros(2, in_dim, dtype=torch.float64))[0]
     eye = torch.eye(in_dim, dtype=torch.float64)
-    return torch.cat([run(part) - bias for part in eye.split(PROBING.chunk)]).T.contiguous(), bias
+    return torch.cat([run(part) - bias for part in _chunks(eye)]).T.contiguous(), bias
 
 
-def _close(a: Tensor, b: Tensor, tolerance: float = _WATCHING.same) -> bool:
+def _close(a: Tensor, b: Tensor, tolerance: float = 1e-9) -> bool:
     scale = float(torch.maximum(a.abs().max(), b.abs().max())) or 1.0
     return float((a - b).abs().max()) <= tolerance * scale < math.inf  # infinity is close to none
 
@@ -351,23 +328,6 @@ def _gap(layers: tuple[Layer, ...], output: str, fields: Tensor, theirs: Tensor)
 # keeps itself need that
 
 
-@dataclass(frozen=True)
-class _Probing:
-    """How fields are answered.
-
-    Attributes:
-        chunk: nodes per probe, which bounds memory at full feature dimension.
-        probed: fields that are answered together and alone.
-        same: relative agreement of the two; a normalisation over all nodes is far from it.
-    """
-
-    chunk: int = 512
-    probed: int = 3
-    same: float = 1e-3
-
-
-PROBING = _Probing()
-
 _Response = Callable[[Tensor], Tensor]
 
 
@@ -382,8 +342,7 @@ def field_response(
 ) -> Tensor:
     """Fields, shape (B, d), to logits, shape (B, n), each on a single node with a loop."""
     logits = frozen.differentiable_logits
-    parts = x.split(PROBING.chunk)
-    return torch.cat([logits(part, self_loops(part), **model_kwargs) for part in parts])
+    return torch.cat([logits(part, self_loops(part), **model_kwargs) for part in _chunks(x)])
 
 
 def _graph_response(
@@ -406,7 +365,7 @@ def response_of(
     def single(x: Tensor) -> Tensor:
         return field_response(frozen, x, model_kwargs)
 
-    probes = fields[: PROBING.probed]
+    probes = fields[:3]  # answered together and alone; a norm over all nodes tells them apart
     try:
         together = single(probes).detach()
         alone = torch.cat([single(row).detach() for row in probes.split(1)])
@@ -414,7 +373,7 @@ def response_of(
         what = f"{type(error).__name__}: {error}"[:300]
         return *_on_graph(frozen, probes, model_kwargs, what), _NO_FIELD.format(what)
     scale = max(1.0, float(together.abs().max()))
-    apart = float((together - alone).abs().max()) > PROBING.same * scale
+    apart = float((together - alone).abs().max()) > 1e-3 * scale
     if apart and frozen.calling.graph is not None:
         return *_on_graph(frozen, probes, model_kwargs, "nodes depend on each other"), _MIXED
     return single, int(together.shape[1]), _MIXED if apart else None

@@ -92,13 +92,6 @@ def propagated(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
     return result
 
 
-def scores_of(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
-    """The model's scores, bit for bit, with gradients into its weights alone."""
-    if model.is_large(x, edge_index):
-        return model(x, edge_index)  # type: ignore[no-any-return]
-    return model.conv.lin(propagated(model, x, edge_index))  # type: ignore[no-any-return]
-
-
 def _made(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
     """Read with a hook, so that the normalisation is PyG's own; on a large graph by products."""
     if model.is_large(x, edge_index):

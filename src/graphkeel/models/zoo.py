@@ -9,6 +9,7 @@ import copy
 import importlib
 import inspect
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -121,16 +122,24 @@ def train(model: nn.Module, task: GraphTask, config: TrainingConfig) -> nn.Modul
         raise DataError("training needs labelled nodes in train_mask", got="none")
     forward = _forward(model, task)
     optimiser = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
-    best = _BestWeights(model, config.patience)
+    lowest, waited, weights = math.inf, 0, None
     wanted = task.y[task.train_mask]
     for _ in range(config.epochs):
         model.train()
         optimiser.zero_grad()
         F.cross_entropy(forward(task.train_mask), wanted).backward()
         optimiser.step()
-        if config.patience is not None and best.stop(_validation_loss(model, forward, task)):
+        if config.patience is None:
+            continue
+        loss = _validation_loss(model, forward, task)
+        if loss < lowest:
+            lowest, waited, weights = loss, 0, copy.deepcopy(model.state_dict())
+            continue
+        waited += 1
+        if waited >= config.patience:
             break
-    best.restore()
+    if weights is not None:
+        model.load_state_dict(weights)
     return model.eval()
 
 
@@ -163,30 +172,6 @@ def _validation_loss(
     model.eval()
     mask = task.val_mask if task.val_mask.any() else task.train_mask
     return float(F.cross_entropy(forward(mask), task.y[mask]))
-
-
-class _BestWeights:
-    """Remembers the weights of the best epoch."""
-
-    def __init__(self, model: nn.Module, patience: int | None) -> None:
-        self.model = model
-        self.patience = patience
-        self.loss = float("inf")
-        self.waited = 0
-        self.weights: dict[str, Tensor] | None = None
-
-    def stop(self, loss: float) -> bool:
-        if loss < self.loss:
-            self.loss = loss
-            self.waited = 0
-            self.weights = copy.deepcopy(self.model.state_dict())
-            return False
-        self.waited += 1
-        return self.patience is not None and self.waited >= self.patience
-
-    def restore(self) -> None:
-        if self.weights is not None:
-            self.model.load_state_dict(self.weights)
 
 
 # ---- models in files

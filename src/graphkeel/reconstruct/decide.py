@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphkeel.core.memory import release_memory
 from graphkeel.core.steps import stage
-from graphkeel.graph.agreement import Looked, same_ends
+from graphkeel.graph.agreement import KnownLabels, same_ends
 from graphkeel.graph.label_sets import Known, LabelSets
 from graphkeel.graph.propagate.local import home_of
 from graphkeel.graph.propagate.rowwise import fold, rowwise
@@ -394,7 +394,7 @@ def neighbour_agreement(scene: Scene, known: Known, seen_edges: int) -> float:
     """How much more often than by chance neighbours have the same class: by known labels where
     enough edges have both ends known, else by the model's answers."""
     matrix, n_classes = scene.matrix, scene.n_classes
-    ends, same = same_ends(matrix, Looked(known.nodes, known.classes), n_classes)
+    ends, same = same_ends(matrix, KnownLabels(known.nodes, known.classes), n_classes)
     if ends.sum() < 2 * seen_edges:  # every edge is there both ways
         answers = rowwise(lambda part: part.argmax(axis=1), scene.logits)
         ends, same = same_ends(matrix, answers, n_classes)

@@ -100,8 +100,8 @@ class Reconstructor(Fitted):
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
         seed: of everything random.
-        verbose: say on stderr what happens, with a progress bar where it takes longer than two
-            seconds. `logging` (logger `graphkeel`, level INFO) hears it in any case.
+        verbose: say on stderr what happens. `logging` (logger `graphkeel`, level INFO) hears it in
+            any case.
         callbacks: functions that are called with each `Step` that has ended: `fit`, `feedback`,
             `update`, `adapt`, `suggest`, `certify`.
 

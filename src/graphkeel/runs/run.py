@@ -24,8 +24,7 @@ from graphkeel.models.outputs import ReturnType
 from graphkeel.models.zoo import OWN, own_model
 from graphkeel.runs.method import MethodResult
 from graphkeel.runs.specs import AnySpec, RunSpec
-from graphkeel.store.job import DONE, Job, Measurement
-from graphkeel.store.provenance import package_versions
+from graphkeel.store.job import DONE, Job, Measurement, package_versions
 from graphkeel.store.statistics import summarise
 from graphkeel.store.store import FILE, Store
 

@@ -5,10 +5,13 @@ the data and the code."""
 
 from __future__ import annotations
 
+import platform
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar, Protocol
 
+import graphkeel
 from graphkeel.core.digests import json_sha256
 
 DONE = "done"
@@ -75,3 +78,17 @@ class Measurement:
     def processor_seconds(self) -> float:
         """Processor time where it was recorded, else the time on the wall."""
         return float(self.result.get(CPU_SECONDS, self.seconds))
+
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "torch_geometric")
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of Python, graphkeel and the packages that decide numbers."""
+    found = {"python": platform.python_version(), "graphkeel": graphkeel.__version__}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

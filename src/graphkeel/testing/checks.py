@@ -1,12 +1,19 @@
-"""A check: a name, a function, and a message that says what was expected and what came."""
+"""A check: a name, a function, and a message that says what was expected and what came; and what
+global state a part leaves as it found it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from typing import Any
 from unittest import SkipTest
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from graphkeel.core.errors import KeelError
@@ -104,3 +111,55 @@ def run_all(checks: Iterable[Check]) -> Conformance:
         except SkipTest as reason:
             skipped[check.name] = str(reason)
     return Conformance(tuple(passed), skipped)
+
+
+# ---- global state: random generators, numerical settings, the working folder
+
+
+@contextmanager
+def left_alone() -> Iterator[None]:
+    """Fails if the block moves a global generator or changes a global setting."""
+    before = _state()
+    yield
+    after = _state()
+    for name, value in before.items():
+        expect(after[name] == value, f"{name} to be left alone", "a change")
+
+
+@contextmanager
+def global_seed(seed: int) -> Iterator[None]:
+    """All global generators started from `seed`, and put back afterwards."""
+    kept = _generators()
+    try:
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        yield
+    finally:
+        random.setstate(kept["python"])
+        np.random.set_state(kept["numpy"])
+        torch.random.set_rng_state(kept["torch"])
+
+
+def _generators() -> dict[str, Any]:
+    return {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),
+        "torch": torch.random.get_rng_state(),
+    }
+
+
+def _state() -> dict[str, object]:
+    kept = _generators()
+    kind, key, *rest = kept["numpy"]
+    return {
+        "Python's global random generator": kept["python"],
+        "NumPy's global random generator": (kind, key.tobytes(), *rest),
+        "NumPy's error handling": np.geterr(),
+        "the working folder": Path.cwd(),
+        "torch's global random generator": kept["torch"].numpy().tobytes(),
+        "torch's number of threads": torch.get_num_threads(),
+        "torch's default dtype": torch.get_default_dtype(),
+        "torch's gradient mode": torch.is_grad_enabled(),
+        "torch's determinism": torch.are_deterministic_algorithms_enabled(),
+    }

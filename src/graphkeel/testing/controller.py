@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from itertools import pairwise
 from unittest import SkipTest
 
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Controller, Plant, Regulation
+from graphkeel.control.base import Controller, LayeredPlant, Layers, Plant, Regulation
 from graphkeel.core.errors import KeelError
 from graphkeel.testing.checks import (
     Check,
@@ -20,12 +21,47 @@ from graphkeel.testing.checks import (
     expect,
     expect_equal,
     expect_refusal,
+    global_seed,
+    left_alone,
     run_all,
 )
-from graphkeel.testing.plants import OpaquePlant, affine_plant, blind_plant, random_plant
-from graphkeel.testing.surroundings import global_seed, left_alone
 
 _Factory = Callable[[Plant, Tensor], Controller]
+
+# ---- small heads with known answers: what a controller has to steer
+
+
+class OpaquePlant:
+    """y = x + sin(x)/10: smooth and invertible, but no ReLU network, so it has no layers."""
+
+    layers: Layers = ()
+    n_in, n_out = 2, 2
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x + 0.1 * torch.sin(x)
+
+
+def affine_plant() -> LayeredPlant:
+    """y = (2x₀ + x₂ + 1, x₁ − 1): three features, two logits."""
+    weight = torch.tensor([[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]], dtype=torch.float64)
+    return LayeredPlant(((weight, torch.tensor([1.0, -1.0], dtype=torch.float64)),))
+
+
+def blind_plant() -> LayeredPlant:
+    """y = (x₀, 0): no feature moves the second logit, so a target off the first axis cannot be
+    reached."""
+    weight = torch.tensor([[1.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    return LayeredPlant(((weight, torch.zeros(2, dtype=torch.float64)),))
+
+
+def random_plant(sizes: tuple[int, ...], seed: int = 0, scale: float = 1.0) -> LayeredPlant:
+    generator = torch.Generator().manual_seed(seed)
+    layers = []
+    for before, after in pairwise(sizes):
+        weight = torch.randn(after, before, generator=generator) * scale / before**0.5
+        layers.append((weight.double(), torch.randn(after, generator=generator).double()))
+    return LayeredPlant(tuple(layers))
+
 
 _REACHABLE: dict[str, dict[str, Plant]] = {
     "affine": {"by hand": affine_plant(), "20 features": random_plant((20, 7), seed=1)},
@@ -76,7 +112,7 @@ def yield_controller_checks(
         )
     functions = (
         _has_the_promised_form,
-        _begins_where_it_is_told,
+        _begins_at_the_given_start,
         _admits_what_cannot_be_reached,
         _remembers_nothing,
         _ignores_the_global_generators,
@@ -183,7 +219,7 @@ def _has_the_promised_form(subject: _Subject) -> None:
     expect(not attached, "tensors without a gradient history", "one that requires gradients")
 
 
-def _begins_where_it_is_told(subject: _Subject) -> None:
+def _begins_at_the_given_start(subject: _Subject) -> None:
     plant, start = affine_plant(), torch.tensor([3.0, -2.0, 1.0])
     first = subject.regulate(plant, _target(), start).trajectory[0]
     there = plant(start.double())

@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Any
 
 from graphkeel.core.names import check_name
-from graphkeel.core.optional import is_installed
 from graphkeel.verify.problem import (
     CONDITIONS,
     Affine,
@@ -23,13 +22,13 @@ from graphkeel.verify.problem import (
 from graphkeel.verify.problem_io import read_problem, write_problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
-# name -> (module, class, the package it needs); a module is imported when its engine is loaded
+# name -> (module, class); a module is imported when its engine is loaded
 _ENGINES = {
-    "auto": ("graphkeel.verify.portfolio", "AutoVerifier", "numba"),
-    "branch": ("graphkeel.verify.branch", "BranchVerifier", "numba"),
-    "contraction": ("graphkeel.verify.engines.contraction", "ContractionVerifier", "numpy"),
-    "falsify": ("graphkeel.verify.engines.falsify", "FalsifyVerifier", "scipy"),
-    "smt": ("graphkeel.verify.engines.smt", "SmtVerifier", "z3"),
+    "auto": ("graphkeel.verify.portfolio", "AutoVerifier"),
+    "branch": ("graphkeel.verify.branch", "BranchVerifier"),
+    "contraction": ("graphkeel.verify.contraction", "ContractionVerifier"),
+    "falsify": ("graphkeel.verify.portfolio", "FalsifyVerifier"),
+    "smt": ("graphkeel.verify.smt", "SmtVerifier"),
 }
 ENGINES = tuple(_ENGINES)
 
@@ -41,22 +40,9 @@ def load_engine(name: str) -> Verifier:
         name: one of `ENGINES`.
     """
     check_name("a verification engine", name, _ENGINES)
-    module, cls, _ = _ENGINES[name]
+    module, cls = _ENGINES[name]
     verifier: Verifier = getattr(import_module(module), cls)()
     return verifier
-
-
-def available_engines() -> dict[str, Verifier]:
-    """The engines that can run here, by name."""
-    found: dict[str, Verifier] = {}
-    for name, (_, _, package) in _ENGINES.items():
-        if not is_installed(package):
-            continue
-        try:
-            found[name] = load_engine(name)
-        except (ImportError, OSError):  # a package that is there but does not load
-            continue
-    return found
 
 
 def verify(
@@ -105,7 +91,6 @@ __all__ = [
     "Verdict",
     "Verifier",
     "VerifyReport",
-    "available_engines",
     "load_engine",
     "read_problem",
     "verify",

@@ -24,21 +24,12 @@ def errors_of(layer: Affine) -> tuple[Array, Array]:
 
 
 def box_magnitude(lower: Array, upper: Array) -> Array:
-    """The largest absolute value of every coordinate on a box.
-
-    Args:
-        lower, upper: the box, shape (n,).
-    """
+    """The largest absolute value of every coordinate on a box."""
     return np.maximum(np.abs(lower), np.abs(upper))
 
 
 def highest_on(forms: Array, lower: Array, upper: Array) -> Array:
-    """The maximum of each linear form over a box, in floats, shape (m,).
-
-    Args:
-        forms: shape (m, n).
-        lower, upper: the box, shape (n,).
-    """
+    """The maximum of each linear form over a box, in floats, shape (m,)."""
     return np.asarray(np.maximum(forms, 0.0) @ upper + np.minimum(forms, 0.0) @ lower)
 
 

@@ -12,9 +12,13 @@ nodes; else the box counts as proved and its tree is not stored."""
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from math import lcm
 
 import numpy as np
@@ -23,10 +27,19 @@ from scipy.optimize import linprog
 from graphkeel.verify.problem import Affine, Array, Problem
 from graphkeel.verify.proof import RELAXED, unit_numbers
 from graphkeel.verify.query import Row
-from graphkeel.verify.rational import ZERO, dot, rational, rationals
+from graphkeel.verify.rational import (
+    ZERO,
+    Exact,
+    ExactLayer,
+    dot,
+    exact,
+    rational,
+    rationals,
+    times,
+)
 from graphkeel.verify.settings import SEARCH, CellSettings
 
-_Form = list[Fraction]  # coefficients of the state, then the constant
+_Form = Exact  # (n + 1,): coefficients of the state, then the constant
 
 
 class _Undecided(Exception):
@@ -60,13 +73,17 @@ class _Stage:
     layer: Affine
     first: int | None  # the number of its first unit in the row; None without a ReLU
 
+    @cached_property
+    def exact(self) -> ExactLayer:
+        return ExactLayer.of(self.layer)
+
 
 @dataclass(frozen=True, eq=False)
 class _Part:
     """A part of the box: the forms known to be ≥ 0 there, and both chains' values as affine
     forms."""
 
-    values: tuple[list[_Form], ...]
+    values: tuple[Exact, ...]  # (units, n + 1) each
     path: tuple[_Form, ...] = ()
 
 
@@ -85,8 +102,8 @@ class Cells:
     nodes: list[int] = field(default_factory=list)
     multipliers: list[list[int]] = field(default_factory=list)
     point: Array | None = None  # the maximiser of the last form
-    lower: list[Fraction] = field(default_factory=list)
-    upper: list[Fraction] = field(default_factory=list)
+    lower: Exact = field(default_factory=lambda: np.zeros(0, object))
+    upper: Exact = field(default_factory=lambda: np.zeros(0, object))
     expired: Callable[[], bool] | None = None
     thorough: bool = False
     touched: bool = False  # whether a side that is only touched was left out
@@ -94,13 +111,8 @@ class Cells:
     def decide(
         self, lower: Array, upper: Array, expired: Callable[[], bool] | None = None
     ) -> CellLeaf:
-        """Walk through the cells of a box, as long as the time allows.
-
-        Args:
-            lower, upper: the box, shape (n,).
-        """
-        self.lower = rationals(lower)
-        self.upper = rationals(upper)
+        """Walk through the cells of a box, as long as the time allows."""
+        self.lower, self.upper = exact(lower), exact(upper)
         self.expired = expired
         if not self._walk(thorough=False):
             return CellLeaf(point=self.point)
@@ -116,7 +128,7 @@ class Cells:
         self.thorough = thorough
         self.touched = False
         n = len(self.lower)
-        state = [[Fraction(int(i == j)) for j in range(n + 1)] for i in range(n)]
+        state = exact(np.eye(n, n + 1))
         try:
             self._layers(0, _Part((state,) * len(self.factors)))
         except _Undecided:
@@ -128,36 +140,31 @@ class Cells:
             self._bound(part)
             return
         stage = self.stages[index]
-        forms = []
-        for unit in range(stage.layer.n_out):
-            self._check_time()
-            forms.append(_affine(stage.layer, unit, part.values[stage.chain]))
+        self._check_time()
+        forms = times(stage.exact.weight, part.values[stage.chain])
+        forms[:, -1] += stage.exact.bias
         if stage.first is not None:
             self._units(index, part, forms, 0)
         else:
             self._layers(index + 1, self._with_values(stage.chain, part, forms))
 
-    def _with_values(self, chain: int, part: _Part, forms: list[_Form]) -> _Part:
+    def _with_values(self, chain: int, part: _Part, forms: Exact) -> _Part:
         values = tuple(forms if i == chain else old for i, old in enumerate(part.values))
         return _Part(values, part.path)
 
-    def _units(self, index: int, part: _Part, forms: list[_Form], unit: int) -> None:
+    def _units(self, index: int, part: _Part, forms: Exact, unit: int) -> None:
         """Decide the signs of a layer's units from `unit` on; `forms` turns from z into relu(z) on
         the way."""
         while unit < len(forms):
-            form = forms[unit]
-            if self._lowest(form) >= 0:
-                sign = 1
-            elif self._highest(form) <= 0:
-                sign = -1
-            else:
-                self._cut_at_unit(index, part, forms, unit)
-                return
-            forms = _after_relu(forms, unit, sign)
+            if self._highest(-forms[unit]) > 0:
+                if self._highest(forms[unit]) > 0:
+                    self._cut_at_unit(index, part, forms, unit)
+                    return
+                forms = _without(forms, unit)
             unit += 1
         self._layers(index + 1, self._with_values(self.stages[index].chain, part, forms))
 
-    def _cut_at_unit(self, index: int, part: _Part, forms: list[_Form], unit: int) -> None:
+    def _cut_at_unit(self, index: int, part: _Part, forms: Exact, unit: int) -> None:
         """Cut at a unit: the inactive side first; a side without states is a leaf at once."""
         settings = self.settings
         self.nodes.append(len(self.lower) + (self.stages[index].first or 0) + unit)
@@ -166,7 +173,7 @@ class Cells:
             raise _Undecided
         left_out = False
         for sign in (-1, 1):
-            known = forms[unit] if sign > 0 else _negated(forms[unit])
+            known = sign * forms[unit]
             self._check_time()
             # at most one side may be left out because the other one has its states
             against = self._proving_multipliers(part, known, strict=self.thorough or left_out)
@@ -174,7 +181,8 @@ class Cells:
                 left_out = self._empty_leaf(part, known, against)
                 continue
             side = _Part(part.values, (*part.path, known))
-            self._units(index, side, _after_relu(forms, unit, sign), unit + 1)
+            after = forms if sign > 0 else _without(forms, unit)
+            self._units(index, side, after, unit + 1)
 
     def _empty_leaf(self, part: _Part, known: _Form, against: list[Fraction]) -> bool:
         """A side with known + Σ λ·path ≤ 0 needs no search. Where that is < 0, enough of
@@ -196,14 +204,12 @@ class Cells:
 
     def _largest_row(self) -> Fraction:
         """A bound of g, relaxed in whatever way, on the box: every unit at its largest."""
-        reach = [max(abs(a), abs(b)) for a, b in zip(self.lower, self.upper, strict=True)]
-        total = abs(self.offset[-1]) + dot([abs(c) for c in self.offset[:-1]], reach)
+        reach = np.maximum(abs(self.lower), abs(self.upper))
+        total = abs(self.offset[-1]) + dot(abs(self.offset[:-1]), reach)
         sizes = [reach] * len(self.factors)
         for stage in self.stages:
-            sizes[stage.chain] = [
-                dot([abs(w) for w in rationals(row)], sizes[stage.chain]) + abs(rational(b))
-                for row, b in zip(stage.layer.weight, stage.layer.bias, strict=True)
-            ]
+            own = stage.exact
+            sizes[stage.chain] = times(abs(own.weight), sizes[stage.chain]) + abs(own.bias)
         return total + sum(abs(f) * size[0] for f, size in zip(self.factors, sizes, strict=True))
 
     def _check_time(self) -> None:
@@ -213,9 +219,9 @@ class Cells:
 
     def _bound(self, part: _Part) -> None:
         """The row is affine here: show that it is ≤ 0, or keep the state where it is not."""
-        form = list(self.offset)
+        form = self.offset
         for factor, value in zip(self.factors, part.values, strict=True):
-            form = [a + factor * b for a, b in zip(form, value[0], strict=True)]
+            form = form + factor * value[0]
         multipliers = self._proving_multipliers(part, form, strict=self.strict)
         if multipliers is None:
             raise _Undecided
@@ -227,7 +233,7 @@ class Cells:
         """Multipliers λ ≥ 0 with form + λ·path ≤ 0 (strict: < 0) on the whole box, exactly; None if
         there are none."""
         if not part.path:
-            self.point = np.array([float(b if c > 0 else a) for c, a, b in self._terms(form)])
+            self.point = self._corner(form).astype(np.float64)
             return [] if self._holds(self._highest(form), strict) else None
         weights, slopes = self._program(part, form)
         if weights is None:
@@ -245,8 +251,8 @@ class Cells:
     def _program(self, part: _Part, form: _Form) -> tuple[Array | None, Array]:
         """max form over the part, in floats: the multipliers, and the slopes that remain with
         them."""
-        floats = np.array([[float(c) for c in line] for line in (form, *part.path)])
-        bounds = [(float(a), float(b)) for a, b in zip(self.lower, self.upper, strict=True)]
+        floats = np.array([form, *part.path]).astype(np.float64)
+        bounds = np.stack([self.lower, self.upper], axis=1).astype(np.float64)
         answer = linprog(
             -floats[0, :-1],
             A_ub=-floats[1:, :-1],
@@ -259,7 +265,7 @@ class Cells:
             if weights is None:
                 return None, np.zeros(0)
             return weights, floats[0, :-1] + weights @ floats[1:, :-1]
-        self.point = np.clip(answer.x, *np.array(bounds).T)
+        self.point = np.clip(answer.x, *bounds.T)
         size = float(np.abs(floats[0]).sum()) * max(1.0, float(np.abs(bounds).max()))
         if floats[0, -1] - answer.fun > self.settings.negligible * size:
             return None, np.zeros(0)
@@ -272,7 +278,7 @@ class Cells:
         """The vertex the float multipliers stand for: the slopes that vanish up to rounding vanish
         exactly."""
         negligible = self.settings.negligible
-        scale = float(np.abs([float(c) for c in form[:-1]]).max())
+        scale = float(abs(form[:-1]).max())
         used = [i for i, w in enumerate(weights) if w > negligible]
         gone = [d for d, s in enumerate(slopes) if abs(s) <= negligible * max(scale, 1e-300)]
         matrix = [[part.path[i][d] for i in used] + [-form[d]] for d in gone]
@@ -285,13 +291,11 @@ class Cells:
         return exact
 
     def _highest(self, form: _Form) -> Fraction:
-        return sum((c * (high if c > 0 else low) for c, low, high in self._terms(form)), form[-1])
+        return dot(form[:-1], self._corner(form)) + form[-1]
 
-    def _terms(self, form: _Form) -> list[tuple[Fraction, Fraction, Fraction]]:
-        return list(zip(form[:-1], self.lower, self.upper, strict=True))
-
-    def _lowest(self, form: _Form) -> Fraction:
-        return -self._highest(_negated(form))
+    def _corner(self, form: _Form) -> Exact:
+        """The state of the box where a form is largest."""
+        return np.where(form[:-1] > 0, self.upper, self.lower)
 
 
 def cells_of(
@@ -306,8 +310,8 @@ def cells_of(
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
     if condition == "region" or not problem.exact:
         return None
-    n, start = problem.n, Fraction(shift)
-    offset = [ZERO] * n + [start]
+    n = problem.n
+    offset = exact(np.append(np.zeros(n), shift))
     if condition == "decrease":
         numbers = unit_numbers(row)
         joined = numbers[0][: len(f) - 1], numbers[0][len(f) - 1 :]
@@ -335,9 +339,7 @@ def _stages(chain: int, layers: tuple[Affine, ...], firsts: list[int]) -> tuple[
     )
 
 
-def _elastic_weights(
-    floats: Array, bounds: list[tuple[float, float]], relative_price: float
-) -> Array | None:
+def _elastic_weights(floats: Array, bounds: Array, relative_price: float) -> Array | None:
     """Multipliers for a part that floats call empty: its constraints may be broken at a price."""
     lines = floats[1:]
     price = relative_price * (1.0 + float(np.abs(floats[0]).sum()))
@@ -351,27 +353,17 @@ def _elastic_weights(
     return None if answer.x is None else np.maximum(-answer.ineqlin.marginals, 0.0)
 
 
-def _affine(layer: Affine, unit: int, values: list[_Form]) -> _Form:
-    total = [ZERO] * (len(values[0]) - 1) + [rational(layer.bias[unit])]
-    for weight, value in zip(rationals(layer.weight[unit]), values, strict=True):
-        if weight:
-            total = [a + weight * b for a, b in zip(total, value, strict=True)]
-    return total
-
-
-def _after_relu(forms: list[_Form], unit: int, sign: int) -> list[_Form]:
-    """relu of one unit whose sign is known."""
-    return forms if sign > 0 else [*forms[:unit], [ZERO] * len(forms[unit]), *forms[unit + 1 :]]
-
-
-def _negated(form: _Form) -> _Form:
-    return [-c for c in form]
+def _without(forms: Exact, unit: int) -> Exact:
+    """The forms after the ReLU of a unit that is off."""
+    forms = forms.copy()
+    forms[unit] = ZERO
+    return forms
 
 
 def _combined(form: _Form, path: tuple[_Form, ...], multipliers: list[Fraction]) -> _Form:
     for weight, constraint in zip(multipliers, path, strict=True):
         if weight:
-            form = [a + weight * b for a, b in zip(form, constraint, strict=True)]
+            form = form + weight * constraint
     return form
 
 
@@ -392,3 +384,53 @@ def _solved(matrix: list[list[Fraction]], unknowns: int) -> list[Fraction] | Non
     if any(row[unknowns] for row in rows[pivot:]):
         return None
     return [row[unknowns] for row in rows[:unknowns]]
+
+
+class CellBudget:
+    """How many cuts a box gets before its cells are tried; the kernel reads `cuts`.
+
+    Reads: the processor's clock. Writes: `cuts` and `seconds`, the time spent on cells."""
+
+    def __init__(
+        self, cells: Cells | None, expired: Callable[[], bool], n: int, settings: CellSettings
+    ) -> None:
+        self.settings = settings
+        self.cells = cells
+        self.expired = expired
+        self.most_cuts = settings.cuts + settings.cuts_per_axis * n
+        self.cuts = np.array([self.most_cuts], dtype=np.int64)
+        self.share = settings.share
+        self.unlimited = False  # whether a box was too small to cut
+        self.start = time.process_time()
+        self.seconds = 0.0
+        self.lock = threading.Lock()
+
+    def left(self) -> float:
+        """The seconds of processor time that cells may take now."""
+        return self.share * (time.process_time() - self.start) - self.seconds
+
+    def decide(self, box: Array, stuck: bool) -> CellLeaf | None:
+        """The result of the cells of a box; None where the budget does not allow an attempt now."""
+        if self.cells is None or self.expired():
+            return CellLeaf()
+        with self.lock:
+            self.unlimited = self.unlimited or stuck
+            left = math.inf if self.unlimited else self.left()
+            if left <= 0.0:
+                return None
+            begin = time.thread_time()
+            until = begin + max(left, self.settings.min_seconds)
+            over = lambda: time.thread_time() >= until or self.expired()  # noqa: E731
+            leaf = self.cells.decide(box[0], box[1], over)
+            self.seconds += time.thread_time() - begin
+        return leaf
+
+    def record_success(self) -> None:
+        """Cells proved a box: try larger boxes, too."""
+        self.cuts[0] //= 2
+        self.share = min(2 * self.share, self.settings.max_share)
+
+    def record_failure(self) -> None:
+        """Cells did not decide a box: cut as many times as at the start."""
+        self.cuts[0] = self.settings.cuts if self.unlimited else self.most_cuts
+        self.share = self.settings.share

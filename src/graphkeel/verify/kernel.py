@@ -53,6 +53,14 @@ class Output(NamedTuple):
     value: Array  # (1,): how much of a violation it is, the largest so far
 
 
+class Stack(NamedTuple):
+    """Open boxes, `counts[OPEN]` of them, the next one last."""
+
+    boxes: Array  # (most, 2, n)
+    clipped: NDArray[np.bool_]  # (most,): those that are leaves already
+    waited: NDArray[np.int64]  # (most,): cuts since few units were left; < 0: its cells failed
+
+
 def source_digest(*modules: ModuleType) -> str:
     """A digest of the kernel's own modules and of those that all kernels use."""
     everything = (relaxation, sys.modules[__name__], *modules)
@@ -106,12 +114,7 @@ def square_gap(coefficient: float, low: float, high: float, place: float) -> flo
 
 @njit(**PLAIN)
 def best_cut(score: Array, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
-    """The middle of the axis with the highest score, or (-1, 0) where none is wide enough.
-
-    Args:
-        score: shape (n,).
-        narrowest: the widths below which no axis is cut, shape (n,).
-    """
+    """The middle of the axis with the highest score, or (-1, 0) where none is wide enough."""
     axis, best = -1, -1.0
     for d in range(lo.shape[0]):
         if hi[d] - lo[d] > narrowest[d] and score[d] > best:
@@ -125,12 +128,7 @@ def best_cut(score: Array, lo: Array, hi: Array, narrowest: Array) -> tuple[int,
 @njit(**PLAIN)
 def clip(form: Array, constant: float, lo: Array, hi: Array) -> bool:
     """Shrink a box to where form·x + constant ≥ 0 can hold, rounded outward; False if that is
-    nowhere.
-
-    Args:
-        form: shape (n,); the constant includes what covers the form's own rounding.
-        lo, hi: the box, moved in place.
-    """
+    nowhere."""
     highest = constant
     size = abs(constant)
     for d in range(lo.shape[0]):
@@ -162,11 +160,7 @@ def copy(source: Array, to: Array) -> None:
 
 @njit(**PLAIN)
 def add_cut(axis: int, place: float, upper: bool, boxes: Array, out: Output) -> None:
-    """Cut the top box of a stack in two; the lower part comes next in preorder.
-
-    Args:
-        upper: whether the upper part stays on the stack, too.
-    """
+    """Cut the top box of a stack in two; the lower part comes next in preorder."""
     counts = out.counts
     top = counts[OPEN] - 1
     out.axis[counts[NODES]] = axis
@@ -191,23 +185,10 @@ def add_leaf(kind: int, out: Output) -> None:
 
 
 @njit(**PLAIN)
-def cut_off(
-    inner: Array,
-    share: float,
-    boxes: Array,
-    clipped: NDArray[np.bool_],
-    score: Array,
-    out: Output,
-) -> None:
-    """Cut the top box down to what clipping left of it, where that is worth a cut; the parts cut
-    off are leaves that need no bound of their own.
-
-    Args:
-        inner: lower and upper ends, shape (2, n).
-        share: of an axis that has to be clipped off.
-        boxes, clipped: the stack of open boxes, and those of them that are such leaves.
-        score: of the axes, shape (n,); it shrinks with them.
-    """
+def cut_off(inner: Array, share: float, stack: Stack, score: Array, out: Output) -> None:
+    """Cut the top box down to what clipping left of it, where that is a `share` of an axis; the
+    parts cut off are leaves that need no bound of their own, and scores shrink with the axes."""
+    boxes, clipped, _ = stack
     for d in range(inner.shape[1]):
         top = out.counts[OPEN] - 1
         width = boxes[top, 1, d] - boxes[top, 0, d]

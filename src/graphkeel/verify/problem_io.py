@@ -32,19 +32,9 @@ _VECTORS = ("lower", "upper", "equilibrium")
 _NUMBERS = {"hole_radius": 0.0, "rho": 1.0, "positivity": 0.0}
 _LAYERS = tuple(map(str, range(LIMITS.problem_layers)))  # by these names only: 01 is not 1
 _PARTS = ("weight", "bias", "weight_error", "bias_error")
-_REGION = ("region_axis", "region_margin")
-_SUBLEVEL = ("sublevel", "sublevel_floor")
-_TOP_LEVEL = {
-    "format",
-    "version",
-    "name",
-    "hole_norm",
-    *_NETWORKS,
-    *_VECTORS,
-    *_NUMBERS,
-    *_REGION,
-    *_SUBLEVEL,
-}
+_OPTIONAL = ("region_axis", "region_margin", "sublevel", "sublevel_floor")
+_HEAD = ("format", "version", "name", "hole_norm")
+_TOP_LEVEL = {*_HEAD, *_NETWORKS, *_VECTORS, *_NUMBERS, *_OPTIONAL}
 
 
 def read_problem(path: str | Path) -> Problem:
@@ -100,8 +90,7 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
         **{key: encode(getattr(problem, key)) for key in _VECTORS},
         **{key: float(getattr(problem, key)) for key in _NUMBERS},
         "hole_norm": problem.hole_norm,
-        **_region_entries(problem),
-        **_sublevel_entries(problem),
+        **_optional_entries(problem),
     }
 
 
@@ -111,18 +100,15 @@ def _parts(layer: Affine) -> list[tuple[str, Array]]:
     return [(part, values) for part, values in arrays if values is not None]
 
 
-def _region_entries(problem: Problem) -> dict[str, Any]:
-    if problem.region is None:
-        return {}
-    return {"region_axis": problem.region.axis, "region_margin": float(problem.region.margin)}
-
-
-def _sublevel_entries(problem: Problem) -> dict[str, float]:
-    if problem.sublevel is None:
-        return {}
-    level = {"sublevel": float(problem.sublevel.level)}
-    floor = problem.sublevel.floor
-    return level if floor is None else level | {"sublevel_floor": float(floor)}
+def _optional_entries(problem: Problem) -> dict[str, float]:
+    """The region and the sublevel set, where the problem has them."""
+    region, sublevel = problem.region, problem.sublevel
+    entries: dict[str, float | None] = {}
+    if region is not None:
+        entries = {"region_axis": region.axis, "region_margin": float(region.margin)}
+    if sublevel is not None:
+        entries |= {"sublevel": float(sublevel.level), "sublevel_floor": sublevel.floor}
+    return {key: value for key, value in entries.items() if value is not None}
 
 
 # ---- JSON
@@ -212,7 +198,7 @@ def _flat(problem: Problem) -> dict[str, Any]:
             flat |= {f"{key}_{part}_{i}": values for part, values in _parts(layer)}
     for key in (*_VECTORS, *_NUMBERS, "hole_norm"):
         flat[key] = getattr(problem, key)
-    return flat | _region_entries(problem) | _sublevel_entries(problem)
+    return flat | _optional_entries(problem)
 
 
 # ---- from the nested content to the problem
@@ -241,24 +227,25 @@ def _problem(content: Mapping[str, Any], name: str) -> Problem:
 
 
 def _region(content: Mapping[str, Any]) -> Region | None:
-    if "region_axis" not in content:
-        if "region_margin" in content:
-            raise ProblemError("a region_margin needs a region_axis", got="none")
+    axis, margin = _pair(content, "region_axis", "region_margin")
+    if axis is None:
         return None
-    axis = _number(content["region_axis"], "region_axis")
     if axis != int(axis):
         raise ProblemError("region_axis must be a whole number", got=axis)
-    return Region(int(axis), _number(content.get("region_margin", 0.0), "region_margin"))
+    return Region(int(axis), 0.0 if margin is None else margin)
 
 
 def _sublevel(content: Mapping[str, Any]) -> Sublevel | None:
-    if "sublevel" not in content:
-        if "sublevel_floor" in content:
-            raise ProblemError("a sublevel_floor needs a sublevel", got="none")
-        return None
-    level = _number(content["sublevel"], "sublevel")
-    floor = content.get("sublevel_floor")
-    return Sublevel(level, None if floor is None else _number(floor, "sublevel_floor"))
+    level, floor = _pair(content, "sublevel", "sublevel_floor")
+    return None if level is None else Sublevel(level, floor)
+
+
+def _pair(content: Mapping[str, Any], key: str, other: str) -> tuple[float | None, float | None]:
+    """Two optional numbers, of which the second one needs the first."""
+    if key not in content and other in content:
+        raise ProblemError(f"a {other} needs a {key}", got="none")
+    first, second = (_number(content[k], k) if k in content else None for k in (key, other))
+    return first, second
 
 
 def _check_header(content: Mapping[str, Any]) -> None:

@@ -51,12 +51,7 @@ def tree_entry(
     multipliers: list[list[int]],
     supports: tuple[Array, NDArray[np.int32]] | None = None,
 ) -> Json:
-    """One tree of a proof.
-
-    Args:
-        axis: one entry per node in preorder.
-        cut: one entry per inner node, shape (cuts,).
-    """
+    """One tree of a proof."""
     entry: Json = {
         "row": row.name,
         "lower": [float(x) for x in row.lower],

@@ -152,11 +152,7 @@ def in_box(problem: Problem, state: Vector) -> bool:
 
 def violates(problem: Problem, condition: str, point: Array) -> bool:
     """Whether the state violates the condition for certain, over real arithmetic and all weights
-    within the errors.
-
-    Args:
-        point: a state, shape (n,).
-    """
+    within the errors."""
     state = rationals(point)
     if not in_box(problem, state):
         return False
@@ -231,11 +227,7 @@ def nearest_confirmed(problem: Problem, condition: str, point: Array) -> Array |
     """A state near the point that violates the condition in exact rationals, or None.
 
     For engines whose own answer is only nearly right: the point is clipped to the box and, if need
-    be, moved out of the hole by the last bits.
-
-    Args:
-        point: a state, shape (n,).
-    """
+    be, moved out of the hole by the last bits."""
     clipped = np.clip(np.asarray(point, dtype=np.float64), problem.lower, problem.upper)
     offset = clipped - problem.equilibrium
     for factor in (0.0, 1e-15, 1e-12, 1e-9, 1e-7):

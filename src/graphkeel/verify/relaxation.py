@@ -54,12 +54,7 @@ lines_of = np.vectorize(relu_lines, otypes=[float, float, float])
 
 
 def through_relu(rows: Array, chord: Array, lift: Array, slope: Array) -> tuple[Array, Array]:
-    """An upper bound of rows·relu(z), linear in z: (its coefficients, its constants).
-
-    Args:
-        rows: shape (units,) or (m, units).
-        chord, lift, slope: the lines around the units, shape (units,).
-    """
+    """An upper bound of rows·relu(z), linear in z: (its coefficients, its constants)."""
     rising = np.maximum(rows, 0.0)
     return rising * chord + np.minimum(rows, 0.0) * slope, rising @ lift
 
@@ -92,11 +87,7 @@ class Relaxation:
 
     @classmethod
     def of(cls, hidden: Sequence[Affine], lower: Array, upper: Array) -> Relaxation:
-        """Relax hidden layers over a box.
-
-        Args:
-            lower, upper: the box, shape (n,).
-        """
+        """Relax hidden layers over a box."""
         units = sum(layer.n_out for layer in hidden)
         rounding = (lower.shape[0] + units + 16) * 2.0**-50
         relaxation = cls(lower, upper, (), rounding)
@@ -135,12 +126,6 @@ class Relaxation:
     ) -> tuple[Array, Array]:
         """(bounds, slack): rows·x + direct·y + constant stays below its bound on the box.
 
-        Args:
-            rows: coefficients of the last hidden layer x, shape (m, units).
-            constant: shape (m,).
-            error: the uncertainty of each row, shape (m,).
-            direct: coefficients of the state, shape (m, n).
-
         Returns:
             Both of shape (m,); slack is the part of the bound that covers rounding.
         """
@@ -157,11 +142,7 @@ class Relaxation:
             return largest + constant + error + slack, slack
 
     def upper_forms(self, rows: Array) -> Array:
-        """Coefficients of linear forms in y that, with a constant, lie above rows·x on the box.
-
-        Args:
-            rows: coefficients of the last hidden layer, shape (m, units).
-        """
+        """Coefficients of linear forms in y that, with a constant, lie above rows·x on the box."""
         zeros = np.zeros(rows.shape[0])
         return self._substituted(rows, zeros, zeros)[0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
@@ -104,7 +104,6 @@ class VerifyReport:
 
     conditions: tuple[ConditionReport, ...]
     seconds: float = 0.0
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def verdict(self) -> Verdict:

@@ -17,11 +17,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphkeel.verify.boxes.question import Question
-from graphkeel.verify.cell_budget import CellBudget
-from graphkeel.verify.cells import CellLeaf, Cells, CellTree
+from graphkeel.verify.cells import CellBudget, Cells, CellTree
 from graphkeel.verify.kernel import (
     CANDIDATE,
     CLIPPED,
@@ -35,6 +33,7 @@ from graphkeel.verify.kernel import (
     SLOPES,
     STUCK,
     Output,
+    Stack,
 )
 from graphkeel.verify.problem import Array
 from graphkeel.verify.result import Budget, Progress
@@ -215,25 +214,25 @@ class Search:
         began = time.thread_time()
         count, _, n = task.boxes.shape
         number = self.kernel.number_for(task.boxes[0], task.number, self.nodes)
-        boxes = np.zeros((count + self.settings.open_boxes, 2, n))
-        boxes[:count] = task.boxes
-        clipped = np.zeros(len(boxes), np.bool_)
-        waited = np.full(len(boxes), task.waited, np.int64)
+        most = count + self.settings.open_boxes
+        waited = np.full(most, task.waited, np.int64)
+        stack = Stack(np.zeros((most, 2, n)), np.zeros(most, np.bool_), waited)
+        stack.boxes[:count] = task.boxes
         leaves: list[CellTree] = []
         out = self._output(count)
         why = FULL
         while not self._stopped():
             cuts = self.cell_budget.cuts
-            why = self.kernel.run(number, self.share, boxes, clipped, waited, cuts, out)
+            why = self.kernel.run(number, self.share, stack, cuts, out)
             if why != FINISHED:
                 self._test_point(out)
             if why in (STUCK, FEW):
-                self._try_cells(why == STUCK, boxes, waited, out, leaves)
+                self._try_cells(why == STUCK, stack, out, leaves)
             elif why != CANDIDATE:
                 break
         with self.lock:
             self.spent += time.thread_time() - began
-        self._store_piece(task, number, boxes, clipped, waited, out, leaves, why != FULL)
+        self._store_piece(task, number, stack, out, leaves, why != FULL)
 
     def _output(self, count: int) -> Output:
         """Room for a piece of work that takes about a set time."""
@@ -255,21 +254,15 @@ class Search:
             np.array([max(self.best, -1e300)]),
         )
 
-    def _try_cells(
-        self,
-        stuck: bool,
-        boxes: Array,
-        waited: NDArray[np.int64],
-        out: Output,
-        leaves: list[CellTree],
-    ) -> None:
+    def _try_cells(self, stuck: bool, stack: Stack, out: Output, leaves: list[CellTree]) -> None:
         """Try the cells of the top box, which end in a proof, a suspicious state, or neither."""
         top = out.counts[OPEN] - 1
-        leaf = self.cell_budget.decide(boxes[top], stuck)
+        leaf = self.cell_budget.decide(stack.boxes[top], stuck)
         if leaf is None:
-            waited[top] = -self.settings.cells.postpone
+            stack.waited[top] = -self.settings.cells.postpone
             return
-        self._confirm_point(leaf)
+        if leaf.point is not None and self.counterexample is None:
+            self.counterexample = self.confirm(leaf.point)
         if leaf.proved:
             out.axis[out.counts[NODES]] = CELLS
             out.counts[NODES] += 1
@@ -281,13 +274,8 @@ class Search:
             out.counts[OPEN] -= 1
             self._count_stuck()
         else:
-            waited[top] = -self.settings.cells.retry_after
+            stack.waited[top] = -self.settings.cells.retry_after
             self.cell_budget.record_failure()
-
-    def _confirm_point(self, leaf: CellLeaf) -> None:
-        """A state that the cells point to is tried as a counterexample."""
-        if leaf.point is not None and self.counterexample is None:
-            self.counterexample = self.confirm(leaf.point)
 
     def _test_point(self, out: Output) -> None:
         """Test a point higher than any before as a counterexample."""
@@ -313,9 +301,7 @@ class Search:
         self,
         task: _Task,
         number: int,
-        boxes: Array,
-        clipped: NDArray[np.bool_],
-        waited: NDArray[np.int64],
+        stack: Stack,
         out: Output,
         leaves: list[CellTree],
         complete: bool,
@@ -330,14 +316,14 @@ class Search:
             # the top of the stack comes next in preorder; pushed last, it is also explored first
             for position in range(children - 1, -1, -1):
                 at = children - 1 - position
-                if clipped[at]:
+                if stack.clipped[at]:
                     closed = empty_piece(self.kernel.columns, 0)
                     closed.axis = np.array([CLIPPED], np.int16)
                     piece.children[position] = closed if self.keep else None
                     continue
                 self.pending += 1
-                box = boxes[at : at + 1].copy()
-                self.tasks.append(_Task(box, number, piece, position, int(waited[at])))
+                box = stack.boxes[at : at + 1].copy()
+                self.tasks.append(_Task(box, number, piece, position, int(stack.waited[at])))
             if self.nodes >= self.budget.nodes and not self._stopped() and self.tasks:
                 self.reason = f"node budget: {self.nodes} boxes explored"
             self._report_progress()

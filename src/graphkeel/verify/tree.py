@@ -57,11 +57,7 @@ class Piece:
 
 
 def empty_piece(columns: tuple[int, int], children: int) -> Piece:
-    """A piece without nodes, and room for its children.
-
-    Args:
-        columns: of the two tables.
-    """
+    """A piece without nodes, and room for its children."""
     lines = Lines(np.zeros((0, columns[0]), np.int32), np.zeros((0, columns[1]), np.uint8))
     return Piece(np.zeros(0, np.int16), np.zeros(0), lines, [None] * children)
 
@@ -83,11 +79,7 @@ def join(piece: Piece) -> Piece:
 
 
 def clipped_boxes(tree: Piece, root: Array) -> list[Array]:
-    """The boxes that clipping cut off.
-
-    Args:
-        root: lower and upper ends, shape (2, n).
-    """
+    """The boxes that clipping cut off."""
     boxes: list[Array] = []
     stack = [root]
     cut = iter(tree.cut.tolist())

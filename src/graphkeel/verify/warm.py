@@ -12,9 +12,9 @@ import numpy as np
 def load_kernels() -> float:
     """Load the kernels, compiled if they are not in the cache, so that no search pays for it; the
     seconds that the first call took."""
+    from graphkeel.verify.attack import ConditionAttack
     from graphkeel.verify.boxes.question import row_question
     from graphkeel.verify.conditions import rows_of
-    from graphkeel.verify.engines.falsify import ConditionAttack
     from graphkeel.verify.gauge.simplex import load_simplex
     from graphkeel.verify.problem import Network, Problem
     from graphkeel.verify.result import Budget

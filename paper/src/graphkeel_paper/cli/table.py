@@ -143,7 +143,7 @@ def _counts(text: str) -> list[int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.store.provenance import package_versions
+    from graphkeel.store.job import package_versions
     from graphkeel.store.store import FILE, Store
     from graphkeel_paper.tables.filled import Filled, joined, read_table, recomputed
 

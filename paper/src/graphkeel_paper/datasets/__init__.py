@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from graphkeel.core.lazy import lazy_names
-from graphkeel.graph.datasets.names import DATASETS as PLAIN
-from graphkeel.graph.datasets.names import PAPER_DATASETS
+from graphkeel.graph.datasets import DATASETS as PLAIN
+from graphkeel.graph.datasets import PAPER_DATASETS
 
 DATASETS = ("digits", *PAPER_DATASETS, *PLAIN[1:])
 _REGISTRY = "graphkeel_paper.datasets.registry"

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph.datasets.archives import read_arrays
+from graphkeel.graph.datasets.npz import read_arrays
 from graphkeel.graph.datasets.raw import RawGraph, undirected
 from graphkeel_paper.datasets.files import fetch, find_raw, verified
 from graphkeel_paper.datasets.unpickle import safe_unpickle

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from graphkeel.core.errors import DataError
+from graphkeel.core.files import is_there
 from graphkeel.graph import GraphTask, RawGraph, Split, make_split, make_task
 from graphkeel.graph import load_graph as load_plain_graph
-from graphkeel.graph.datasets.files import is_there
-from graphkeel.graph.datasets.names import DATASETS
+from graphkeel.graph.datasets import DATASETS
 from graphkeel.graph.datasets.raw import BiasedSets
 from graphkeel.graph.features import PREPARATION
 from graphkeel.graph.splits import without

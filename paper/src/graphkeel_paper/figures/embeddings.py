@@ -10,7 +10,7 @@ untouched embedding."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ def _make_scene(spec: RunSpec, seed: int) -> Scene:
     panels = []
     for title, method in METHODS.items():
         features = task.x if method is None else _rewritten(*method, spec, seed, prepared)
-        found = classified_embedding(prepared.frozen, task.with_features(features))
+        found = classified_embedding(prepared.frozen, replace(task, x=features))
         right = found.logits.argmax(dim=-1)[task.test_mask] == task.y[task.test_mask]
         embedding = _standardised(found.nodes.numpy()[shown].astype(np.float64))
         start = _start(embedding) if start is None else start

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphkeel.graph.datasets.names import PAPER_DATASETS
+from graphkeel.graph.datasets import PAPER_DATASETS
 from graphkeel_paper.specs import RunSpec
 from graphkeel_paper.tables.layout import COMPARISON
 from graphkeel_paper.tables.plan import (

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.graph.datasets.names import PAPER_DATASETS
+from graphkeel.graph.datasets import PAPER_DATASETS
 from graphkeel.store.job import Job
 from graphkeel_paper.specs import AdaptSpec, RunSpec
 from graphkeel_paper.tables.published import Published

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from graphkeel.graph.datasets.names import PAPER_DATASETS
+from graphkeel.graph.datasets import PAPER_DATASETS
 
 
 class Published(NamedTuple):

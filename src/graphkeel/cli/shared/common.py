@@ -14,7 +14,7 @@ from graphkeel.cli.shared.width import filled, fitted, terminal_width
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.text import printable
-from graphkeel.graph.datasets.names import DATASETS
+from graphkeel.graph.datasets import DATASETS
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -69,7 +69,7 @@ def run_property(args: argparse.Namespace) -> int:
 
     if args.property is None:
         raise ConfigError("an .onnx network needs a property", fix="Add a .vnnlib file.")
-    if args.engine != "auto" or args.cross_check:
+    if args.engine != "auto":
         raise ConfigError("a property is decided by one engine only", fix="Leave out --engine.")
     loops = ("conditions", "sublevel", "sublevel_floor")
     if args.all or any(getattr(args, name) is not None for name in loops):

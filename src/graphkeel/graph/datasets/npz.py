@@ -7,15 +7,17 @@ split is drawn."""
 
 from __future__ import annotations
 
-import tokenize
+import math
+import zipfile
+from collections.abc import Collection
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
-from graphkeel.core.errors import DataError
+from graphkeel.core.errors import DataError, KeelError
+from graphkeel.core.files import is_there
 from graphkeel.core.memory import require_memory
-from graphkeel.graph.datasets.archives import read_arrays
-from graphkeel.graph.datasets.files import is_there
 from graphkeel.graph.datasets.raw import RawGraph
 
 REQUIRED = ("x", "edge_index", "y")
@@ -26,7 +28,11 @@ _KINDS = {"x": "fiub", "edge_index": "iu", "y": "iu"}
 def load_npz(path: Path, labels: bool = True) -> RawGraph:
     """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s. Where labels are
     not asked for, y may be missing."""
-    arrays = _read_arrays(path)
+    if not is_there(path.is_file):
+        raise DataError(
+            "there is no such graph file", got=path, fix="Give the path of an .npz file."
+        )
+    arrays = read_arrays(path, (*REQUIRED, *_MASKS, "n_classes"), source=str(path))
     missing = [key for key in _required(labels) if key not in arrays]
     if missing:
         raise DataError(
@@ -83,43 +89,20 @@ def load_folder(path: Path, labels: bool = True) -> RawGraph:
 
 
 def _mapped(file: Path) -> np.ndarray:
-    try:
-        return np.lib.format.open_memmap(
-            file, mode="r"
-        )  # not np.load, which would open an archive as well
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        TypeError,
-        SyntaxError,
-        OverflowError,
-        MemoryError,
-        tokenize.TokenError,
-    ) as error:
+    try:  # not np.load, which would open an archive as well
+        return np.lib.format.open_memmap(file, mode="r")
+    except Exception as error:  # a damaged header can raise nearly anything
         raise DataError(f"{file} cannot be read as an .npy file", got=str(error)[:200]) from error
-
-
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    if not is_there(path.is_file):
-        raise DataError(
-            "there is no such graph file", got=path, fix="Give the path of an .npz file."
-        )
-    return read_arrays(path, (*REQUIRED, *_MASKS, "n_classes"), source=str(path))
 
 
 def _check_memory(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """The features as float32 and the edges as int64, once here and once in the task; mapped
     features stay on disk."""
-    x = (
-        0
-        if isinstance(arrays["x"], np.memmap) and arrays["x"].dtype == np.float32
-        else arrays["x"].size
-    )
-    needed = 2 * (4 * x + 8 * arrays["edge_index"].size + 8 * arrays["y"].size)
-    require_memory(
-        needed, f"the graph of {path}", "Use a smaller graph, or a machine with more memory."
-    )
+    x = arrays["x"]
+    on_disk = isinstance(x, np.memmap) and x.dtype == np.float32
+    numbers = 8 * arrays["edge_index"].size + 8 * arrays["y"].size + (0 if on_disk else 4 * x.size)
+    fix = "Use a smaller graph, or a machine with more memory."
+    require_memory(2 * numbers, f"the graph of {path}", fix)
 
 
 def _n_classes(path: Path, given: np.ndarray | None, y: np.ndarray) -> int:
@@ -154,3 +137,66 @@ def _split(
             )
     train, val, test = (np.flatnonzero(mask) for mask in masks)
     return train, val, test
+
+
+# ---- arrays from an untrusted `.npz` file: what they unpack to is known, and refused, before it is
+# allocated
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def read_arrays(
+    file: Path | IO[bytes], names: Collection[str], *, source: str
+) -> dict[str, np.ndarray]:
+    """Those of the named arrays that the file has; pickled objects are refused, other members are
+    not touched.
+
+    Raises:
+        MemoryLimitError: if they would not fit into memory.
+        DataError: if anything is wrong with the file.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            found = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            members = {key: info for key, info in found.items() if key in names}
+            sizes = [_checked_size(archive, info) for info in members.values()]
+            require_memory(
+                sum(sizes),
+                f"{source}, unpacked,",
+                "Use a smaller graph, or a machine with more memory.",
+            )
+            return {key: _array(archive, info) for key, info in members.items()}
+    except KeelError:
+        raise
+    except Exception as error:
+        # A damaged archive can raise nearly anything: BadZipFile, zlib.error, struct.error,
+        # RuntimeError, MemoryError …
+        got = f"{type(error).__name__}: {error}"[:200]
+        raise DataError(
+            f"{source} cannot be read as an .npz file", got=got, fix="Pickled objects are refused."
+        ) from error
+
+
+def _checked_size(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
+    """Bytes of the array, by its header, which must agree with those of the member: a header can
+    announce anything."""
+    with archive.open(info) as member:
+        version = np.lib.format.read_magic(member)
+        if version not in _HEADERS:
+            raise ValueError(f"version {version} of the array format")
+        shape, _, dtype = _HEADERS[version](member)
+        header = member.tell()
+    if dtype.hasobject:
+        raise ValueError("an array of Python objects")
+    size = math.prod(shape) * dtype.itemsize
+    if header + size != info.file_size:
+        raise ValueError(f"an array of shape {shape} in {info.file_size} bytes")
+    return size
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    with archive.open(info) as member:
+        return np.asarray(np.lib.format.read_array(member, allow_pickle=False))

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from graphkeel.core.errors import DataError
+from graphkeel.core.files import is_there
 from graphkeel.core.names import check_name, did_you_mean
+from graphkeel.graph.datasets import DATASETS, PAPER_DATASETS
 from graphkeel.graph.datasets.digits import digits_by_name
-from graphkeel.graph.datasets.files import is_there
-from graphkeel.graph.datasets.names import DATASETS, PAPER_DATASETS
 from graphkeel.graph.datasets.npz import load_folder, load_npz
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.datasets.sbm import sbm_by_name

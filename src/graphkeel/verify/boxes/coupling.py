@@ -27,11 +27,7 @@ _MOST_COUPLINGS = 255  # a leaf names its coupling in one byte, 0 is none
 
 
 def _mean_slope(network: Network, lower: Array, upper: Array, samples: int) -> Array:
-    """The mean Jacobian of a network over a box, by sampling, shape (n_out, n).
-
-    Args:
-        lower, upper: the box, shape (n,).
-    """
+    """The mean Jacobian of a network over a box, by sampling, shape (n_out, n)."""
     points = np.random.default_rng(0).uniform(lower, upper, (samples, lower.shape[0]))
     points[0] = 0.5 * (lower + upper)
     sums = network.pre_activations(points)
@@ -44,11 +40,7 @@ def _mean_slope(network: Network, lower: Array, upper: Array, samples: int) -> A
 def find_coupling(
     problem: Problem, lower: Array, upper: Array, settings: CouplingSettings
 ) -> Array | None:
-    """A coupling for a box, or None where none helps.
-
-    Args:
-        lower, upper: the box, shape (n,).
-    """
+    """A coupling for a box, or None where none helps."""
     first, last = problem.lyapunov.layers
     v = last.weight[0]
     rows = first.weight
@@ -139,11 +131,7 @@ class Couplings:
 
     def number_for(self, lower: Array, upper: Array, old: int, explored: int) -> int:
         """A coupling of its own for a box that has shrunk since the old one was made and sees
-        another slope of F.
-
-        Args:
-            lower, upper: the box, shape (n,).
-        """
+        another slope of F."""
         if not self.wanted or len(self.packed) > _MOST_COUPLINGS:
             return old
         settings = self.settings

@@ -21,8 +21,8 @@ from graphkeel.verify.boxes.relax import (
     begin_box,
     bound_needed,
     descend,
+    forward,
     measure,
-    values_at,
 )
 from graphkeel.verify.boxes.slopes import (
     bottom_form,
@@ -46,6 +46,7 @@ from graphkeel.verify.kernel import (
     SLOPES,
     STUCK,
     Output,
+    Stack,
     add_cut,
     add_leaf,
     best_cut,
@@ -90,11 +91,7 @@ def _inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
 
 @njit(**PLAIN)
 def _outside_hole(hole: Hole, y: Array) -> bool:
-    """Whether a point is outside the hole (float test; candidates are confirmed exactly later).
-
-    Args:
-        y: a state, shape (n,).
-    """
+    """Whether a point is outside the hole (float test; candidates are confirmed exactly later)."""
     far = total = 0.0
     for d in range(y.shape[0]):
         far = max(far, abs(y[d] - hole.centre[d]))
@@ -158,23 +155,7 @@ def _keep_form(
         work.kept[at + d] = work.row[d] / _SCALE
     work.kept[at + n] = constant / _SCALE
     work.slack[j] = slack / _SCALE
-    return constant + maximum(work, lo, hi)
-
-
-@njit(**PLAIN)
-def _highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
-    """The maximum of a form over a box.
-
-    Args:
-        form: coefficients and constant, shape (n + 1,).
-        peak: where the maximiser is written, shape (n,).
-    """
-    n = lo.shape[0]
-    total = float(form[n])
-    for d in range(n):
-        peak[d] = hi[d] if form[d] > 0.0 else lo[d]
-        total += form[d] * peak[d]
-    return total
+    return constant + maximum(work.row, lo, hi, work.peak)
 
 
 @njit(**PLAIN)
@@ -182,14 +163,9 @@ def _line_search(
     now: Array, other: Array, lo: Array, hi: Array, trial: Array, peak: Array
 ) -> tuple[float, float]:
     """(t, value) that minimise the maximum of (1 − t)·now + t·other: convex and piecewise linear in
-    t, with a corner where a coefficient changes its sign.
-
-    Args:
-        now, other: forms, shape (n + 1,).
-        trial, peak: scratch, shapes (n + 1,) and (n,).
-    """
+    t, with a corner where a coefficient changes its sign."""
     n = lo.shape[0]
-    best_t, best = 0.0, _highest(now, lo, hi, peak)
+    best_t, best = 0.0, now[n] + maximum(now, lo, hi, peak)
     for d in range(-1, n):
         t = 1.0
         if d >= 0:
@@ -200,7 +176,7 @@ def _line_search(
             continue
         for i in range(n + 1):
             trial[i] = (1.0 - t) * now[i] + t * other[i]
-        value = _highest(trial, lo, hi, peak)
+        value = trial[n] + maximum(trial, lo, hi, peak)
         if value < best:
             best_t, best = t, value
     return best_t, best
@@ -217,7 +193,8 @@ def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     now, trial = work.mixed[0], work.mixed[1]
     first, least = 0, np.inf
     for j in range(count):
-        value = _highest(work.kept[j * (n + 1) : (j + 1) * (n + 1)], lo, hi, work.peak)
+        form = work.kept[j * (n + 1) : (j + 1) * (n + 1)]
+        value = form[n] + maximum(form, lo, hi, work.peak)
         if value < least:
             first, least = j, value
     for j in range(count):
@@ -225,7 +202,7 @@ def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     work.weights[first] = 1.0
     copy(work.kept[first * (n + 1) : (first + 1) * (n + 1)], now)
     for _ in range(2 * count):
-        _highest(now, lo, hi, work.peak)
+        maximum(now, lo, hi, work.peak)
         worst, low = -1, np.inf
         for j in range(count):
             value = work.kept[j * (n + 1) + n]
@@ -373,7 +350,7 @@ def _is_candidate(
                 work.peak[d] = 0.5 * (lo[d] + hi[d])
         if hole.present and not _outside_hole(hole, work.peak):
             continue
-        value = values_at(net, work, work.peak)
+        value = forward(net, work, work.peak, False)
         if value > out.value[0]:
             out.value[0] = value
             for d in range(lo.shape[0]):
@@ -410,30 +387,19 @@ def _compile(digest: str) -> Any:
         root: Array,
         narrowest: Array,
         share: float,
-        boxes: Array,
-        clipped: NDArray[np.bool_],
-        waited: NDArray[np.int64],
+        stack: Stack,
         most_waited: NDArray[np.int64],
         out: Output,
     ) -> int:
-        """Work through the stack `boxes[:counts[OPEN]]` until it is empty, the output is full, or
-        something has to be decided: why.
+        """Work through a stack until it is empty, the output is full, or something has to be
+        decided: why. After `most_waited` cuts with few units left a run stops, so that the box's
+        cells can be tried. No axis is cut below its width in `narrowest`; at least a `share` of one
+        has to be clipped off, and from 1 on, nothing is.
 
-        `waited` counts for each box of the stack the cuts since few units were left; after
-        `most_waited` of them the run stops, so that the box's cells can be tried. Negative:
-        the cells did not decide it, or not yet.
-
-        Reads: net, coupling, hole. Writes: boxes, clipped, waited, out, work.
-
-        Args:
-            root: the question's box, shape (2, n).
-            narrowest: the widths below which no axis is cut, shape (n,).
-            share: of an axis that has to be clipped off; from 1 on, nothing is.
-            boxes: the stack of open boxes, shape (most, 2, n).
-            clipped: those of them that are leaves already, shape (most,).
-        """
+        Reads: net, coupling, hole. Writes: stack, out, work."""
         _ = digest
         counts = out.counts
+        boxes, clipped, waited = stack
         measure(net, coupling, work, root[0], root[1])
         room = 3 * boxes.shape[2] + 2  # nodes that one box may add
         while counts[OPEN] > 0:
@@ -464,7 +430,7 @@ def _compile(digest: str) -> Any:
                 if not _clip_box(net, work, lo, hi):
                     clipped[top] = True
                     continue
-                cut_off(work.inner, share, boxes, clipped, work.score, out)
+                cut_off(work.inner, share, stack, work.score, out)
                 top = counts[OPEN] - 1
             axis, cut = _hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)
             if axis < 0:

@@ -60,11 +60,7 @@ class Coupling(NamedTuple):
 
 
 def pack(network: BlockNetwork, sloped: Sequence[int]) -> Net:
-    """Flatten a network whose outputs are inequalities.
-
-    Args:
-        sloped: the values whose units' lower slopes a leaf stores, in the order of its columns.
-    """
+    """Flatten a network whose outputs are inequalities."""
     values = len(network.blocks) + 1
     widths = [network.width(number) for number in range(values)]
     unit = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
@@ -150,11 +146,7 @@ def _needs(network: BlockNetwork, row: int) -> NDArray[np.bool_]:
 
 
 def too_large(network: BlockNetwork, lower: Array, upper: Array, most: float) -> bool:
-    """Whether magnitudes on a box come so near to overflow that floats cannot be trusted.
-
-    Args:
-        lower, upper: the box, shape (n,).
-    """
+    """Whether magnitudes on a box come so near to overflow that floats cannot be trusted."""
     reach = [box_magnitude(lower, upper)]
     with np.errstate(over="ignore", invalid="ignore"):
         for block in network.blocks:
@@ -215,11 +207,7 @@ def accepts_coupling(row: Row) -> bool:
 
 
 def pack_coupling(row: Row, theta: Array, number: int) -> Coupling:
-    """Multiply a coupling out, its rounding and V's own errors in `error` and `slack`.
-
-    Args:
-        theta: Θ ≥ 0, shape (K, K), K the width of V.
-    """
+    """Multiply a coupling out, its rounding and V's own errors in `error` and `slack`."""
     after, before = row.hidden
     final = row.form.finals[0]
     v = final.weight[0]

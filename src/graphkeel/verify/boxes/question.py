@@ -10,7 +10,7 @@ from graphkeel.verify.boxes.explore import Hole, explore
 from graphkeel.verify.boxes.pack import first_layers, no_coupling, pack, row_network
 from graphkeel.verify.boxes.relax import workspace
 from graphkeel.verify.conditions import inner_radius
-from graphkeel.verify.kernel import Output
+from graphkeel.verify.kernel import Output, Stack
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import slope_columns
 from graphkeel.verify.property.network import BlockNetwork
@@ -61,9 +61,7 @@ class Question:
         self,
         number: int,
         share: float,
-        boxes: Array,
-        clipped: NDArray[np.bool_],
-        waited: NDArray[np.int64],
+        stack: Stack,
         most_waited: NDArray[np.int64],
         out: Output,
     ) -> int:
@@ -77,9 +75,7 @@ class Question:
             self.root,
             self.narrowest,
             share if self.clips else 1.0,
-            boxes,
-            clipped,
-            waited,
+            stack,
             most_waited,
             out,
         )
@@ -93,11 +89,7 @@ def row_question(
     theta: Array | None = None,
     settings: BranchSettings = BRANCH,
 ) -> Question:
-    """Whether g + shift > 0 somewhere on a row's box without the hole.
-
-    Args:
-        theta: a coupling for the whole box, shape (K, K).
-    """
+    """Whether g + shift > 0 somewhere on a row's box without the hole."""
     radii = (loop.hole_radius, inner_radius(loop))
     hole = Hole(row.hole, loop.equilibrium.copy(), *radii, loop.hole_norm == "2")
     return Question(
@@ -115,12 +107,7 @@ def row_question(
 def case_question(
     network: BlockNetwork, lower: Array, upper: Array, settings: PropertySettings
 ) -> Question:
-    """Whether an input of a case has all inequalities ≥ 0.
-
-    Args:
-        network: its outputs are the inequalities.
-        lower, upper: the box, shape (n,).
-    """
+    """Whether an input of a case has all inequalities ≥ 0."""
     sloped = network.unit_blocks
     columns = (network.outputs, sum(network.width(number) for number in sloped))
     return Question("case", network, np.stack([lower, upper]), columns, sloped, settings)

@@ -434,32 +434,52 @@ def _onto_lyapunov(net: Net, coupling: Coupling, work: Work) -> float:
 
 
 @njit(**PLAIN)
-def values_at(net: Net, work: Work, x: Array) -> float:
-    """The smallest of the inequalities at an input x, shape (n,), in floats: for the search only.
+def forward(net: Net, work: Work, x: Array, on_lines: bool) -> float:
+    """The smallest of the inequalities at an input, in floats and for the search only: of the
+    network itself, or of the lines that `descend` chose.
 
-    Writes: relaxed (values)."""
+    Reads: coefficient, touched, lines. Writes: relaxed, the input of every unit."""
     last = net.relu.shape[0] - 1
-    for d in range(x.shape[0]):
-        work.relaxed[d] = x[d]
+    copy(x, work.relaxed)
     for v in range(1, last + 1):
+        if on_lines and not work.touched[v]:
+            continue
         begin = net.unit[v]
         rows = net.unit[v + 1] - begin
         for i in range(begin, begin + rows):
             work.relaxed[i] = net.bias[i]
         for e in range(net.first[v], net.first[v + 1]):
-            first = net.unit[net.source[e]]
-            for q in range(net.unit[net.source[e] + 1] - first):
-                value, at = work.relaxed[first + q], np.uint64(net.turned[e] + q * rows)
+            p = net.source[e]
+            first = net.unit[p]
+            for q in range(net.unit[p + 1] - first):
+                value = _unit_value(net, work, p, first + q, on_lines)
+                at = np.uint64(net.turned[e] + q * rows)
                 if value != 0.0:
                     for j in range(np.uint64(rows)):
                         work.relaxed[np.uint64(begin) + j] += net.data[at + j] * value
-        if net.relu[v]:
-            for i in range(begin, begin + rows):
-                work.relaxed[i] = max(work.relaxed[i], 0.0)
-        elif net.square[v]:
-            for i in range(begin, begin + rows):
-                work.relaxed[i] *= work.relaxed[i]
     least = np.inf
     for i in range(net.unit[last], net.unit[last + 1]):
         least = min(least, work.relaxed[i])
     return least
+
+
+@njit(**PLAIN)
+def _unit_value(net: Net, work: Work, v: int, i: int, on_lines: bool) -> float:
+    """Unit i of a block, or its value on the line that its coefficient chose.
+
+    Reads: relaxed, coefficient, lines."""
+    z = work.relaxed[i]
+    if net.square[v]:
+        if not on_lines:
+            return z * z
+        chord, lift, slope, drop = lines_of_square(work.low[i], work.high[i], work.slope[i])
+        return chord * z + lift if work.coefficient[i] > 0.0 else slope * z + drop
+    if not net.relu[v]:
+        return z
+    if not on_lines:
+        return max(z, 0.0)
+    if work.high[i] <= 0.0 or work.low[i] >= 0.0:
+        return z if work.low[i] >= 0.0 else 0.0
+    if work.coefficient[i] > 0.0:
+        return work.chord[i] * z + work.lift[i]
+    return work.slope[i] * z

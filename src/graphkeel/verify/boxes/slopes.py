@@ -13,8 +13,8 @@ from __future__ import annotations
 from numba import njit
 
 from graphkeel.verify.boxes.pack import Coupling, Net
-from graphkeel.verify.boxes.relax import Work, descend
-from graphkeel.verify.kernel import PLAIN, lines_of_square, rounded_slope
+from graphkeel.verify.boxes.relax import Work, descend, forward
+from graphkeel.verify.kernel import PLAIN, rounded_slope
 from graphkeel.verify.problem import Array
 from graphkeel.verify.settings import KernelSettings
 
@@ -72,15 +72,12 @@ def bottom_form(net: Net, work: Work, skip_free: bool) -> float:
 
 
 @njit(**PLAIN)
-def maximum(work: Work, lo: Array, hi: Array) -> float:
-    """The row's maximum over the box.
-
-    Reads: row, the box. Writes: peak, the maximiser."""
+def maximum(form: Array, lo: Array, hi: Array, peak: Array) -> float:
+    """The maximum of a form over the box, without a constant; writes the maximiser."""
     total = 0.0
     for d in range(lo.shape[0]):
-        up, down = work.row[d] * hi[d], work.row[d] * lo[d]
-        work.peak[d] = hi[d] if up > down else lo[d]
-        total += max(up, down)
+        peak[d] = hi[d] if form[d] > 0.0 else lo[d]
+        total += form[d] * peak[d]
     return total
 
 
@@ -118,7 +115,7 @@ def _form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> floa
         total += s * work.offset[f]
         for d in range(n):
             work.row[d] += s * work.unit_forms[f * n + d]
-    return total + maximum(work, lo, hi)
+    return total + maximum(work.row, lo, hi, work.peak)
 
 
 @njit(**PLAIN)
@@ -204,47 +201,6 @@ def round_free(work: Work, count: int) -> None:
 
 
 @njit(**PLAIN)
-def _relaxed_values(net: Net, work: Work) -> None:
-    """The input of every unit on the lines that `descend` chose, at the form's maximiser: times the
-    coefficients, the gradient of the bound in the slopes.
-
-    Reads: peak, coefficient, touched, lines. Writes: relaxed."""
-    for d in range(work.peak.shape[0]):
-        work.relaxed[d] = work.peak[d]
-    for v in range(1, net.relu.shape[0]):
-        if not work.touched[v]:
-            continue
-        for i in range(net.unit[v], net.unit[v + 1]):
-            total = net.bias[i]
-            for e in range(net.first[v], net.first[v + 1]):
-                p = net.source[e]
-                width = net.unit[p + 1] - net.unit[p]
-                at = net.weight[e] + (i - net.unit[v]) * width
-                from_ = net.unit[p]
-                for q in range(width):
-                    z = work.relaxed[from_ + q]
-                    if net.relu[p] or net.square[p]:
-                        z = _line_value(net, work, from_ + q, z)
-                    total += net.data[at + q] * z
-            work.relaxed[i] = total
-
-
-@njit(**PLAIN)
-def _line_value(net: Net, work: Work, i: int, z: float) -> float:
-    """A unit's value on the line that its coefficient chose."""
-    if net.squared[i]:
-        chord, lift, slope, drop = lines_of_square(work.low[i], work.high[i], work.slope[i])
-        return chord * z + lift if work.coefficient[i] > 0.0 else slope * z + drop
-    if work.high[i] <= 0.0:
-        return 0.0
-    if work.low[i] >= 0.0:
-        return z
-    if work.coefficient[i] > 0.0:
-        return work.chord[i] * z + work.lift[i]
-    return work.slope[i] * z
-
-
-@njit(**PLAIN)
 def _slope_gradient(net: Net, work: Work, i: int) -> float:
     """The bound's derivative in a unit's slope, 0 where that would leave [0, 1].
 
@@ -269,10 +225,11 @@ def choose_all_slopes(
     first, end = net.unit[1], net.unit[net.relu.shape[0] - 1]
     for _ in range(steps):
         constant, _slack = descend(net, coupling, work)
-        bound = constant + bottom_form(net, work, False) + maximum(work, lo, hi)
+        bound = constant + bottom_form(net, work, False)
+        bound += maximum(work.row, lo, hi, work.peak)
         if bound <= goal:
             break
-        _relaxed_values(net, work)
+        forward(net, work, work.peak, True)
         norm = 0.0
         for i in range(first, end):
             work.gradient[i] = _slope_gradient(net, work, i)

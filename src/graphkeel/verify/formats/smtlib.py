@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from graphkeel.core.text import printable
-from graphkeel.verify.formats.vnnlib import POLARITY
 from graphkeel.verify.problem import (
     STAYS,
     SUBLEVEL,
@@ -22,6 +21,11 @@ from graphkeel.verify.problem import (
     sublevel_of,
 )
 from graphkeel.verify.rational import rational, rationals, sup_radius
+
+POLARITY = """\
+; Polarity: the assertions describe a VIOLATION. unsat: no state of this file's region violates the
+; condition. sat: the assignment is a counterexample. The condition is proved when every file of it
+; is unsat."""
 
 
 def smtlib(problem: Problem, condition: str) -> str:

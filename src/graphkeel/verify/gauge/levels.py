@@ -198,11 +198,7 @@ class LevelRow:
         return Leaf(bound, point, hidden, slopes, support, multipliers)
 
     def empty_leaf(self, hidden: Hidden, theta: Array, least: float, high: float) -> Leaf:
-        """The row on the states with V ≤ `high` of a box where V is larger: there are none.
-
-        Args:
-            theta: of V ≥ θ·(Ry + r) + v₀, shape (K,).
-        """
+        """The row on the states with V ≤ `high` of a box where V is larger: there are none."""
         slopes = _stored_slopes(hidden.slope)
         form, offset, size = self._substituted(hidden, slopes / SLOPE_STEPS, [_SIGN_SCALE])
         worst = (
@@ -215,11 +211,7 @@ class LevelRow:
         return Leaf(bound, hidden.part.lower, hidden, slopes, support, [_SIGN_SCALE])
 
     def at_least(self, part: Part, theta: Array, level: float) -> Array | None:
-        """A support that shows V ≥ level on a box, or None.
-
-        Args:
-            theta: of V ≥ θ·(Ry + r) + v₀, shape (K,).
-        """
+        """A support that shows V ≥ level on a box, or None."""
         support = self._support(theta, 1.0, 0.0, True)
         held = self._total(replace(part, high=level), -np.inf, np.zeros(self.n), 0.0, 0.0, support)
         return support if held <= 0.0 else None
@@ -232,11 +224,7 @@ class LevelRow:
         return float(value), np.clip(theta, 0.0, self.v)
 
     def value(self, points: Array) -> Array:
-        """V(F(y)) − ρV(y) in floats, shape (m,).
-
-        Args:
-            points: states, shape (m, n).
-        """
+        """V(F(y)) − ρV(y) in floats, shape (m,)."""
         hidden = np.maximum(points @ self.weight.T + self.bias, 0.0)
         after = np.maximum(hidden @ self.after.T + self.after_bias, 0.0) @ self.v
         before = np.maximum(points @ self.rows.T + self.offset, 0.0) @ self.v
@@ -386,11 +374,7 @@ def reach_of(part: Part) -> Array:
 
 
 def on_grid(values: Array) -> Array:
-    """Numbers rounded down to multiples of 2⁻⁶⁰, as in the checker.
-
-    Args:
-        values: numbers ≥ 0, of any shape.
-    """
+    """Numbers rounded down to multiples of 2⁻⁶⁰, as in the checker."""
     return np.asarray(np.floor(values * _GRID) / _GRID)
 
 

@@ -67,12 +67,7 @@ class _Tableau(NamedTuple):
 @njit(**OPTIONS)
 def _set_up(program: Program, f: Array, cost: Array) -> _Tableau:
     """The first basis: y in the corner that f points to, t or its slack where it is not negative,
-    the other slacks.
-
-    Args:
-        f: the objective's coefficients of y, shape (n,).
-        cost: those of t, shape (m,), ≤ 0.
-    """
+    the other slacks."""
     m, n = program.rows.shape
     q = program.half.shape[0]
     height, width = m + 1 + q, n + 2 * m + 1 + q
@@ -193,12 +188,7 @@ def maximise(
 ) -> tuple[bool, Array, Array, float, Array]:
     """(solved, y, θ, λ − γ, β): a solution and the multipliers of its constraints, θ of t ≥ Ry + r,
     λ and γ of the two ends of weight·t, β of the half-spaces. Not solved: the set is empty, and the
-    multipliers show that the objective plus `offset` is < 0 on it.
-
-    Args:
-        f: the objective's coefficients of y, shape (n,).
-        cost: those of t, shape (m,), ≤ 0.
-    """
+    multipliers show that the objective plus `offset` is < 0 on it."""
     m, n = program.rows.shape
     run = _set_up(program, f, cost)
     scale = np.abs(f).max() + np.abs(cost).max()
@@ -227,11 +217,7 @@ def maximise(
 
 @compile_cached
 def maximise_all(program: Program, forms: Array) -> tuple[Array, Array]:
-    """The multipliers (θ, λ) of the maximum of each form, shapes (count, m) and (count,).
-
-    Args:
-        forms: shape (count, n).
-    """
+    """The multipliers (θ, λ) of the maximum of each form, shapes (count, m) and (count,)."""
     count, m = forms.shape[0], program.rows.shape[0]
     thetas, levels = np.zeros((count, m)), np.zeros(count)
     cost = np.zeros(m)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphkeel.verify.attack import CaseAttack
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import Json
-from graphkeel.verify.property.attack import CaseAttack
 from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.proof import proof_entry
 from graphkeel.verify.property.question import Property
@@ -54,11 +54,7 @@ def decide(
     budget: Budget | None = None,
     keep: bool = True,
 ) -> Answer:
-    """Decide whether an input satisfies one of the property's cases.
-
-    Args:
-        keep: whether the proof of "unsat" is wanted.
-    """
+    """Decide whether an input satisfies one of the property's cases."""
     budget = budget or Budget()
     started = budget.now()
     prop.check_fits(network)
@@ -86,6 +82,20 @@ class _Found(Exception):
 def _raise_if_found(point: Array | None) -> None:
     if point is not None:
         raise _Found(point)
+
+
+def case_search(attack: CaseAttack, budget: Budget, keep: bool) -> Search:
+    """The search of a case, with the attack on it for confirming what looks like a member."""
+    from graphkeel.verify.boxes.pack import too_large  # these compile kernels
+    from graphkeel.verify.boxes.question import case_question
+    from graphkeel.verify.search import Search
+
+    case, network = attack.case, attack.network
+    question = case_question(network, case.lower, case.upper, PROPERTY)
+    search = Search(question, budget, 0.0, attack, keep=keep, settings=PROPERTY.search)
+    if too_large(network, case.lower, case.upper, PROPERTY.max_magnitude):
+        search.reason = "numbers come too near to the largest float"
+    return search
 
 
 class _CaseTurns:
@@ -125,8 +135,6 @@ class _CaseTurns:
         if self.search is not None:
             self.outcome = self.search.resume(end, last)
         else:
-            from graphkeel.verify.property.search import case_search  # it compiles kernels
-
             self.search = case_search(self.attack, self.budget, keep)
             self.search.deadline, self.search.last = end, last
             self.outcome = self.search.run()

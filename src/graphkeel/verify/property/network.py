@@ -72,11 +72,7 @@ class BlockNetwork:
         return self.inputs if number == 0 else self.blocks[number - 1].width
 
     def forward(self, points: Array) -> list[Array]:
-        """All values in float64: the input and every block, shape (count, width) each.
-
-        Args:
-            points: inputs, shape (count, inputs).
-        """
+        """All values in float64: the input and every block, shape (count, width) each."""
         values = [points]
         for block in self.blocks:
             total = _affine(block, values)
@@ -89,20 +85,11 @@ class BlockNetwork:
         return values
 
     def outputs_at(self, points: Array) -> Array:
-        """The outputs in float64.
-
-        Args:
-            points: inputs, shape (count, inputs).
-        """
+        """The outputs in float64."""
         return self.forward(points)[-1]
 
     def gradients(self, values: list[Array], picked: NDArray[np.int64]) -> Array:
-        """The gradient of one output at each point, shape (count, inputs).
-
-        Args:
-            values: of `forward`.
-            picked: which output, shape (count,).
-        """
+        """The gradient of one output at each point, shape (count, inputs)."""
         back: list[Array | None] = [None] * len(values)
         last = np.zeros_like(values[-1])
         last[np.arange(len(last)), picked] = 1.0

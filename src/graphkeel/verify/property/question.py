@@ -81,11 +81,7 @@ class Case:
         return BlockNetwork(inputs, (*network.blocks, Block(used, self.constant, relu=False)))
 
     def holds_at(self, network: BlockNetwork, point: Array) -> bool:
-        """Whether an input is in the case, in exact arithmetic.
-
-        Args:
-            point: an input, shape (inputs,).
-        """
+        """Whether an input is in the case, in exact arithmetic."""
         exact = rationals(point)
         inside = all(a <= x <= b for x, (a, b) in zip(exact, self.ends, strict=True))
         if not inside or (self.counts is not None and not self.counts(exact)):

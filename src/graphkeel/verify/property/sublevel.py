@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.problem import STAYS, Network, Problem, Region, Sublevel, sublevel_of
-from graphkeel.verify.proof import VERSION, Json, encode
+from graphkeel.verify.proof import VERSION, Json, encode, head
+from graphkeel.verify.property.decide import NOT_STORED, SAT, UNSAT, Answer, Decision
 from graphkeel.verify.property.network import Block, BlockNetwork, append_network
 from graphkeel.verify.property.proof import FORMAT, as_text
 from graphkeel.verify.property.question import Case, Inequality, Property
-from graphkeel.verify.rational import in_hole, rationals
+from graphkeel.verify.rational import in_hole, rationals, violates
+from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
+_DIFFERS = "the violating state is not confirmed by a second replay"
 _ONE = Fraction(1)
 _Ends = list[tuple[Fraction, Fraction]]
 
@@ -147,3 +151,54 @@ def _outside_hole(problem: Problem) -> list[_Ends]:
         parts += [[*rest[:axis], ends, *rest[axis + 1 :]] for ends in (above, below)]
         rest[axis] = (max(low, centre - radius), min(high, centre + radius))
     return [part for part in parts if all(low <= high for low, high in part)]
+
+
+class SublevelRun:
+    """Attack, then branch and bound over boxes; `proved` comes with a tree for every case."""
+
+    def __init__(self, problem: Problem, condition: str, budget: Budget) -> None:
+        self.problem = problem
+        self.condition = condition
+        self.budget = budget
+        self.prop = sublevel_property(problem, condition)
+        self.decision = Decision(sublevel_network(problem), self.prop, budget)
+
+    def quick_check(self) -> ConditionReport | None:
+        """The answer, if the attack gives one."""
+        return self._report(self.decision.attack(self.budget.now() + self.decision.turn))
+
+    def advance(self, end: float, last: float) -> ConditionReport | None:
+        """Go on until the turn is over; the answer, if there is one."""
+        return self._report(self.decision.advance(end))
+
+    def out_of_time(self) -> ConditionReport:
+        """The answer when there is no time left."""
+        return self._answered(Verdict.UNKNOWN, self.decision.out_of_time().reason)
+
+    def _report(self, answer: Answer | None) -> ConditionReport | None:
+        if answer is None:
+            return None
+        if answer.verdict == UNSAT:
+            return self._proved(answer)
+        if answer.verdict != SAT:
+            return self._answered(Verdict.UNKNOWN, answer.reason)
+        point = np.array(answer.inputs)
+        if not violates(self.problem, self.condition, point):  # the problem's own replay
+            return self._answered(Verdict.UNKNOWN, _DIFFERS)
+        return self._answered(Verdict.REFUTED, "", counterexample=point)
+
+    def _proved(self, answer: Answer) -> ConditionReport:
+        cases = len(self.prop.cases)
+        if answer.proof is None:
+            vacuous = "vacuous: no state of the box is outside the hole"
+            return self._answered(Verdict.PROVED, NOT_STORED if cases else vacuous)
+        # the roots and trees: the checker compiles its question itself
+        kept = ("lower", "upper", "tree")
+        trees = [{name: case[name] for name in kept} for case in answer.proof["cases"]]
+        proof = head("sublevel", self.condition) | {"cases": trees}
+        reason = f"no state satisfies any of {cases} case(s) of a violation"
+        return self._answered(Verdict.PROVED, reason, proof=proof)
+
+    def _answered(self, verdict: Verdict, reason: str, **more: Any) -> ConditionReport:
+        nodes = self.decision.nodes
+        return ConditionReport(self.condition, verdict, "", reason, nodes=nodes, **more)

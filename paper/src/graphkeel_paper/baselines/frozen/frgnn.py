@@ -8,6 +8,7 @@ epochs are those that make ‖C(g(e_c)) − e_c‖ small."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -53,7 +54,9 @@ class FRGNN(CheckedMethod):
     def _fit_predict(self, given: Given) -> MethodResult:
         frozen, task, labelled, seed = given.frozen, given.task, given.labelled, given.seed
         if self.base == "gcn":
-            task = as_split(task.with_features(unit_scale(task.x)), labelled, given.validation)
+            task = as_split(
+                dataclasses.replace(task, x=unit_scale(task.x)), labelled, given.validation
+            )
             frozen = FrozenModel(train_model("gcn", task, seed=seed), n_classes=task.n_classes)
         embeddings = representatives(frozen, task, labelled, self.config, seed)
         labels = Labels(labelled, task.y[labelled], task.n_classes)

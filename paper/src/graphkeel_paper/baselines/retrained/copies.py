@@ -16,8 +16,8 @@ from torch_geometric.nn import MessagePassing
 from graphkeel.core.errors import ModelError
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate import neighbours
-from graphkeel.models.frozen import FrozenModel, ReturnType, clear_caches
-from graphkeel.models.networks import SGC, scores_of
+from graphkeel.models.frozen import FrozenModel, ReturnType, cache_slots
+from graphkeel.models.networks import SGC, propagated
 from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.frozen.embeddings import seen_inputs
 from graphkeel_paper.baselines.frozen.gtrans import dissimilarity
@@ -30,6 +30,19 @@ def module_of(frozen: FrozenModel) -> nn.Module:
     if not isinstance(frozen.model, nn.Module):
         raise ModelError("only a torch module can be trained", got=type(frozen.model).__name__)
     return frozen.model
+
+
+def clear_caches(model: nn.Module) -> None:
+    """Empty the caches of `cached=True` layers."""
+    for module, slot in cache_slots(model):
+        setattr(module, slot, None)
+
+
+def scores_of(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
+    """The model's scores, bit for bit, with gradients into its weights alone."""
+    if model.is_large(x, edge_index):
+        return model(x, edge_index)  # type: ignore[no-any-return]
+    return model.conv.lin(propagated(model, x, edge_index))  # type: ignore[no-any-return]
 
 
 def fresh_copy(model: nn.Module, seed: int) -> nn.Module:

@@ -24,10 +24,10 @@ from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import known_labels
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models import RECIPES, TrainingConfig
-from graphkeel.models.networks import SGC, scores_of
+from graphkeel.models.networks import SGC
 from graphkeel.models.zoo import train
 from graphkeel.runs.method import Given, MethodResult
-from graphkeel_paper.baselines.retrained.copies import fresh_copy, module_of
+from graphkeel_paper.baselines.retrained.copies import fresh_copy, module_of, scores_of
 from graphkeel_paper.baselines.rival import (
     Candidate,
     Judged,

@@ -2,11 +2,11 @@
 
 Each condition is a list of rows (conditions.py); each row is a tree of boxes (search.py) whose
 leaves are proved by bounds that account for every rounding (boxes/relax.py). Those on a sublevel
-set are cases of a property (sublevel.py). Positivity of a convex V is a linear program or two an
-axis (gauge/convex.py). Decrease of a gauge that boxes do not prove at once is tried by levels of V
-and cuts at units (gauge/level_search.py), in turns with the boxes. Conditions take turns, too: each
-has a quick check before one of them gets a long search. A violation counts only after it was
-confirmed in exact rationals."""
+set are cases of a property (property/sublevel.py). Positivity of a convex V is a linear program or
+two an axis (gauge/convex.py). Decrease of a gauge that boxes do not prove at once is tried by
+levels of V and cuts at units (gauge/level_search.py), in turns with the boxes. Conditions take
+turns, too: each has a quick check before one of them gets a long search. A violation counts only
+after it was confirmed in exact rationals."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from graphkeel.verify.attack import ConditionAttack
 from graphkeel.verify.boxes.coupling import find_coupling
 from graphkeel.verify.boxes.pack import accepts_coupling, row_network, too_large
 from graphkeel.verify.boxes.question import row_question
-from graphkeel.verify.branch.sublevel import SublevelRun
 from graphkeel.verify.cells import cells_of
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engine import (
@@ -27,7 +27,6 @@ from graphkeel.verify.engine import (
     first_refuted,
     skipped_report,
 )
-from graphkeel.verify.engines.falsify import ConditionAttack
 from graphkeel.verify.gauge.convex import convex_positivity
 from graphkeel.verify.gauge.homogeneous import Plan, plan
 from graphkeel.verify.gauge.level_search import LevelSearch, level_search
@@ -39,6 +38,7 @@ from graphkeel.verify.problem import (
     check_conditions,
 )
 from graphkeel.verify.proof import Json, empty_tree, head, multipliers_entry
+from graphkeel.verify.property.sublevel import SublevelRun
 from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 from graphkeel.verify.search import Outcome, Search

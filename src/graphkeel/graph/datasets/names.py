@@ -1,5 +1,0 @@
-"""The datasets by name. Light to import: the command line lists them before anything is loaded."""
-
-DATASETS = ("digits", "sbm")
-# Of the paper's tables: `graphkeel-paper` has them, and the library says so.
-PAPER_DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
