@@ -22,7 +22,7 @@ from graphkeel.graph.ppr import PprDistance
 from graphkeel.graph.propagate import normalise
 from graphkeel.graph.splits import biased_sampler
 from graphkeel_paper.datasets import load_graph
-from graphkeel_paper.datasets.seeds import published_seeds
+from graphkeel_paper.datasets.files import published_seeds
 
 
 def timed(job: Callable[[], Any]) -> tuple[Any, float]:

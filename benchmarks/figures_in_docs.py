@@ -172,7 +172,7 @@ PAPER_ROWS = {
     "mh-aug": "MH-AUG (retrains)",
     "kdga": "KDGA (retrains)",
     "frgnn-sgc": "FRGNN on SGC, one class",
-    "frgnn-gcn": "FRGNN on GCN, one class",
+    "frgnn-gcn": "FRGNN on a GCN of its own (trained), one class",
     "neural": "neural controller, one class",
 }
 OTHER_ROWS = {
@@ -477,7 +477,8 @@ def cost() -> str:
 
 
 def rank(file: str, block: str | None = None) -> str:
-    """How often `auto` comes first, who is ahead of it elsewhere, and its worst split.
+    """How often `auto` is above the rows that are not ours, who is ahead of it elsewhere, which of
+    its own controls are, and its worst split.
 
     Args:
         file: a table in benchmarks/results.
@@ -485,15 +486,22 @@ def rank(file: str, block: str | None = None) -> str:
     """
     found = [cell for cell in cells(file) if block in (None, cell.get("block"))]
     columns = list(dict.fromkeys(_column(cell) for cell in found if cell["method"] == "auto"))
-    first, ahead = 0, []
+    first = 0
+    ahead: dict[bool, list[str]] = {False: [], True: []}
     for column in columns:
         own = next(c["mean"] for c in found if _column(c) == column and c["method"] == "auto")
         better = [cell for cell in _others_in(found, column) if cell["mean"] > own]
-        first += not better
-        ahead += [f"{c['label']} on {column} by {c['mean'] - own:.1f}" for c in better]
-    sentence = f"`auto` is first on {first} of {len(columns)} graphs."
-    if ahead:
-        sentence += f" Ahead of it: {'; '.join(ahead)}."
+        first += not any(cell["group"] != "control" for cell in better)
+        for cell in better:
+            lead = f"{cell['label']} on {column} by {cell['mean'] - own:.2f}"
+            ahead[cell["group"] == "control"].append(lead)
+    sentence = (
+        f"`auto` is above every other method that was run on {first} of {len(columns)} graphs."
+    )
+    if ahead[False]:
+        sentence += f" Ahead of it: {'; '.join(ahead[False])}."
+    if ahead[True]:
+        sentence += f" Its own controls ahead of it: {'; '.join(ahead[True])}."
     worst = [f"{signed(_worst(file, found, column))} on {column}" for column in columns]
     return f"{sentence} The worst split gains {', '.join(worst)}.\n"
 
@@ -522,7 +530,73 @@ def gap() -> str:
     """What our rows have more or less than A2GNN, pair by pair, and what all of it took."""
     found = _content("table-citations").get("verdicts", [])
     kept = [line for line in found if "minus A2GNN" in line or line.startswith("cost")]
+    seeds = {cell["seeds"] for cell in cells("table-citations") if cell["mean"] is not None}
+    asked = max(cell["asked"] for cell in cells("table-citations"))
+    how_many = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else f"{min(seeds)}"
+    kept.append(f"seeds behind each of these figures: {how_many} of {asked}.")
     return MINUS.sub("−", "".join(f"- {line}\n" for line in kept))
+
+
+def missing() -> str:
+    """The rows of stored tables that lack seeds, and why, in paper/docs/reproducing.md."""
+    lines = [["table", "row", "cells", "seeds", "why"]]
+    for name in GRID:
+        lacking: dict[tuple[str, int, str], int] = {}
+        for cell in cells(name):
+            absent = cell["mean"] is None and not cell["note"]  # the row has no such column
+            if cell["seeds"] < cell["asked"] and not absent and cell["group"] != "published":
+                why = re.sub(r"stopped after \d+ s.*", "its first seed was stopped", cell["note"])
+                where = (cell["label"], cell["seeds"], why or "the others were not run")
+                lacking[where] = lacking.get(where, 0) + 1
+        rows = [[f"`{name}`", row, str(n), str(s), why] for (row, s, why), n in lacking.items()]
+        lines += rows
+    fewer = sorted({(c["asked"], name) for name in GRID for c in cells(name) if c["asked"] < 10})
+    rest = "".join(f"- `{name}` has {asked} seeds in every cell.\n" for asked, name in fewer)
+    return f"{table(lines)}\n{rest}"
+
+
+def provenance() -> str:
+    """Which commit computed the runs of each row, in paper/docs/reproducing.md."""
+    lines = [["table, written by", "computed by", "rows"]]
+    for name in GRID:
+        content = _content(name)
+        here = content["provenance"]["commit"]
+        rows: dict[str, dict[str, int]] = {}
+        for run in content["runs"]:
+            rows.setdefault(run["commit"], {}).setdefault(run["row"], 0)
+            rows[run["commit"]][run["row"]] += 1
+        for commit, counts in sorted(rows.items(), key=lambda one: -sum(one[1].values())):
+            whose = "this commit" if commit == here else f"inherited: {_commit(commit)}"
+            listed = ", ".join(f"{row} ({count})" for row, count in counts.items())
+            lines.append([f"`{name}`, {_commit(here)}", whose, listed])
+    return table(lines)
+
+
+def _commit(text: str) -> str:
+    """A commit's first digits, and whether its tree had changes."""
+    return f"{text[:10]}{text[40:]}"
+
+
+def literal_runs() -> str:
+    """How `keel-paper certify` ended in the runs of literal-*.txt, in paper/docs/reproducing.md."""
+    head = ["command, as it was then", "ended by", "V(Y)²", "rounds", "counterexamples", "seconds"]
+    lines = [[*head, "of them solving"]]
+    for path in sorted((HERE / "results").glob("literal-*.txt")):
+        text = path.read_text(encoding="utf-8")
+        ended = re.search(
+            r"it ended by (?:its )?(\w+):.*?\((positivity \w+, decrease \w+)\)\. (\d+) rounds of "
+            r"gradient steps, (\d+) counterexamples, (\S+) s of \w+",
+            text.replace("\n", " "),
+        )
+        origin = re.findall(r"origin (\S+)$", text, flags=re.MULTILINE)
+        took = re.search(r"^(\S+) s(?: \((\S+) of a processor's\))?, and", text, flags=re.MULTILINE)
+        assert ended and origin and took, path.name
+        said = f"{ended[1]} ({ended[2]})"
+        seconds = f"{took[1]} ({took[2]} of a processor)" if took[2] else took[1]
+        command = f"`{text.splitlines()[0]}`"
+        lines.append([command, said, f"{float(origin[-1]):.2g}", ended[3], ended[4], seconds])
+        lines[-1].append(ended[5])
+    return table(lines)
 
 
 def _column(cell: Cell) -> str:
@@ -530,7 +604,7 @@ def _column(cell: Cell) -> str:
 
 
 def _others_in(found: list[Cell], column: str) -> Iterator[Cell]:
-    """Rows beside `auto` and its controls that were measured in a column, on the same base."""
+    """Rows beside `auto` that were measured in a column, its controls too, on the same base."""
     for cell in found:
         mine = cell["group"] in ("ours", "protocol") or cell["method"].startswith("auto")
         if _column(cell) == column and not mine and cell["mean"] is not None:
@@ -698,7 +772,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ingraph-gcn": lambda: by_graph("table-ingraph-gcn"),
     "ingraph-sgc": lambda: by_graph("table-ingraph-sgc"),
     "literal": literal,
+    "literal-runs": literal_runs,
+    "missing": missing,
     "properties": properties,
+    "provenance": provenance,
     "published": every_published_number,
     "rank-adapt": lambda: rank_moved("table-adapt-citations"),
     "rank-adapt-twitch": lambda: rank_moved("table-adapt-twitch"),

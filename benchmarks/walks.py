@@ -122,9 +122,9 @@ def _table(folder: Path) -> Callable[[], Any]:
     import joblib
 
     from graphkeel_paper.cli import table
-    from graphkeel_paper.tables import workers
+    from graphkeel_paper.tables import grid
 
-    workers._on_loky = lambda _: joblib.parallel_config(backend="sequential")
+    grid._pool = lambda: joblib.parallel_config(backend="sequential")
     parser = argparse.ArgumentParser()
     table.add_arguments(parser)
     options = ["--datasets", "digits", "--only", "auto", "--seeds", "1", "--jobs", "1"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from graphkeel.store.job import DONE, Job, Measurement
 from graphkeel.store.store import Store
 from graphkeel_paper.specs import RunSpec
-from graphkeel_paper.tables.grid import Workers, run_grid
+from graphkeel_paper.tables.grid import run_grid
 
 
 def number(job: Job) -> Measurement:
@@ -46,14 +46,6 @@ def gate(log: str | Path) -> Path:
     return Path(f"{log}.open")
 
 
-def with_pid(job: Job) -> Measurement:
-    """Takes a moment, and writes down which process began it; the row is the file."""
-    with Path(job.row).open("a") as log:
-        log.write(f"{os.getpid()}\n")
-    time.sleep(0.3)
-    return Measurement(DONE, 0.01, 1.0, {"accuracy": float(job.seed), "base": 0.0})
-
-
 def endless(job: Job) -> Measurement:
     """Writes down which process began it, and is never done; the method `die` ends a worker of a
     pool at once."""
@@ -75,4 +67,4 @@ if __name__ == "__main__":  # a grid to be killed: python jobs.py STORE LOG MEAS
     path, log, measure, method = sys.argv[1:]
     store = Store(Path(path))
     waiting = [job for job in this.jobs_of(log, 8, method) if store.find(job) is None]
-    run_grid(waiting, store, Workers(2), measure=getattr(this, measure))
+    run_grid(waiting, store, 2, measure=getattr(this, measure))

@@ -11,9 +11,9 @@ import torch
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.models import accuracy, train_model
 from graphkeel_paper.baselines import get_baseline
-from graphkeel_paper.baselines.averaging import as_beliefs, votes
 from graphkeel_paper.baselines.bases import settings, train_base
 from graphkeel_paper.baselines.retrained.words import SparseRows, WordsConfig
+from graphkeel_paper.baselines.rival import as_beliefs, votes
 from graphkeel_paper.datasets import load_graph, split_of
 from graphkeel_paper.fingerprint import version_of
 from graphkeel_paper.specs import RunSpec

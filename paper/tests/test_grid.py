@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,11 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import jobs
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.memory import peak_mb, reset_peak
-from graphkeel.core.optional import is_installed
 from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store
-from graphkeel_paper.tables.costs import RowCosts, missing_jobs
-from graphkeel_paper.tables.grid import Workers, run_grid, run_job
+from graphkeel_paper.tables.grid import RowCosts, missing_jobs, run_grid, run_job
 from threads import PATIENCE
 
 HERE = Path(__file__).parent
@@ -39,7 +36,7 @@ def test_every_job_is_stored_and_heard_of(tmp_path):
     run_grid(
         wanted,
         store,
-        Workers(2),
+        2,
         measure=jobs.number,
         on_job=lambda job, measured: heard.append(job.seed),
     )
@@ -50,7 +47,7 @@ def test_every_job_is_stored_and_heard_of(tmp_path):
 def test_a_worker_has_one_core(tmp_path):
     store = Store(tmp_path / FILE)
     wanted = jobs.jobs_of("row", 2)
-    run_grid(wanted, store, Workers(2), measure=jobs.cores)
+    run_grid(wanted, store, 2, measure=jobs.cores)
     assert [store.find(job).result["accuracy"] for job in wanted] == [1, 1]
 
 
@@ -59,7 +56,7 @@ def test_rows_that_share_a_job_share_its_computation(tmp_path):
     run_grid(
         [*jobs.jobs_of("a", 2), *jobs.jobs_of("b", 2)],
         store,
-        Workers(1),
+        1,
         measure=jobs.number,
         on_job=lambda job, _: heard.append(job.seed),
     )
@@ -69,7 +66,7 @@ def test_rows_that_share_a_job_share_its_computation(tmp_path):
 def test_a_worker_that_dies_costs_its_own_job_only(tmp_path):
     store = Store(tmp_path / FILE)
     good, bad = jobs.jobs_of("good", 5), jobs.jobs_of("bad", 1, method="die")
-    run_grid([*good[:2], *bad, *good[2:]], store, Workers(2), measure=jobs.number)
+    run_grid([*good[:2], *bad, *good[2:]], store, 2, measure=jobs.number)
     assert all(store.find(job).done for job in good)
     assert store.find(bad[0]).message == "the worker process died, most likely out of memory"
 
@@ -192,73 +189,6 @@ def _finished(path: Path) -> int:
         return len(Store(path))
     except ConfigError:  # read in the moment of its making
         return 0
-
-
-@pytest.mark.skipif(
-    not is_installed("distributed"), reason="dask.distributed is not installed (extra: dask)"
-)
-def test_the_same_grid_runs_on_a_dask_cluster_of_two_workers(tmp_path):
-    store = Store(tmp_path / FILE)
-    wanted = jobs.jobs_of("row", 6)
-    run_grid(wanted, store, Workers(2, backend="dask"), measure=jobs.number)
-    found = [store.find(job).result for job in wanted]
-    assert [result["accuracy"] for result in found] == [0, 1, 2, 3, 4, 5]
-    assert os.getpid() not in {result["pid"] for result in found}
-    assert len({result["pid"] for result in found}) == 2
-
-
-def kill_the_first_worker_seen(log: Path, killed: list[int]) -> threading.Thread:
-    """SIGKILL to a process that is working on a job, once three jobs have begun."""
-
-    def wait_and_kill() -> None:
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            pids = log.read_text().split() if log.exists() else []
-            if len(pids) >= 3:
-                killed.append(int(pids[-1]))
-                os.kill(killed[0], signal.SIGKILL)
-                return
-            time.sleep(0.01)
-
-    thread = threading.Thread(target=wait_and_kill)
-    thread.start()
-    return thread
-
-
-@pytest.mark.skipif(not is_installed("distributed"), reason="the extra dask")
-def test_a_worker_killed_in_the_middle_changes_no_result(tmp_path):
-    store, log, killed, heard = Store(tmp_path / FILE), tmp_path / "log", [], []
-    wanted = jobs.jobs_of(str(log), 10)
-    killer = kill_the_first_worker_seen(log, killed)
-    run_grid(
-        wanted,
-        store,
-        Workers(2, backend="dask"),
-        measure=jobs.with_pid,
-        on_job=lambda job, _: heard.append(job),
-    )
-    killer.join()
-    assert killed
-    assert (
-        len(log.read_text().split()) > 10
-    )  # at least the job that was interrupted was begun again
-    assert sorted(job.seed for job in heard) == list(range(10))
-    assert [store.find(job).result["accuracy"] for job in wanted] == list(range(10))
-
-
-@pytest.mark.slow
-def test_a_job_that_kills_its_worker_costs_its_own_job_only_on_a_cluster(tmp_path):
-    pytest.importorskip("distributed")
-    store = Store(tmp_path / FILE)
-    good, bad = jobs.jobs_of("good", 4), jobs.jobs_of("bad", 1, method="die")
-    run_grid([*good[:2], *bad, *good[2:]], store, Workers(2, backend="dask"), measure=jobs.number)
-    assert all(store.find(job).done for job in good)
-    assert store.find(bad[0]).message == "the worker process died, most likely out of memory"
-
-
-def test_unknown_backends_are_refused():
-    with pytest.raises(ConfigError, match="loky, dask"):
-        Workers(2, backend="threads")
 
 
 def test_peak_memory_is_that_of_the_work():

@@ -18,13 +18,11 @@ from graphkeel_paper.adapt_methods import adapted, union
 from graphkeel_paper.cli.table import _pairs
 from graphkeel_paper.specs import AdaptSpec
 from graphkeel_paper.tables.adapt import CITATION_PAIRS, FAMILIES
-from graphkeel_paper.tables.cells import Cell
-from graphkeel_paper.tables.filled import Filled
+from graphkeel_paper.tables.cells import Cell, Record, record_of
+from graphkeel_paper.tables.filled import TABLES, Filled, read_table, recomputed
 from graphkeel_paper.tables.ingraph import features_for
 from graphkeel_paper.tables.layout import with_worst
 from graphkeel_paper.tables.plan import PlacedJob, Plan, Request, Row
-from graphkeel_paper.tables.records import Record, record_of
-from graphkeel_paper.tables.stored import TABLES, read_table, recomputed
 
 ADAPT = TABLES["adapt"]
 BASE, OURS, *_ = ADAPT.rows
@@ -157,6 +155,9 @@ def test_every_format_shows_the_blocks():
 
 def test_unknown_rows_are_refused_and_the_base_always_stays():
     assert [row.name for row in ADAPT.pick(["t3a"])] == ["none", "t3a"]
+    pick = TABLES["citations"].pick
+    assert [row.name for row in pick(["udagcn"])] == ["none-sgc", "udagcn"]
+    assert [row.name for row in pick(["auto-gcn"])] == ["none-gcn", "auto-gcn"]
     with pytest.raises(ConfigError, match="got nope"):
         ADAPT.pick(["nope"])
 

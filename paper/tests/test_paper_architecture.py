@@ -10,7 +10,6 @@ from test_architecture import PICKLES, imports, loaded_by, own_packages
 ROOT = Path(graphkeel_paper.__file__).parent
 MAY_IMPORT = {
     "cli",
-    "cluster",
     "control",
     "core",
     "graph",

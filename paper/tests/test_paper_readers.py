@@ -15,11 +15,11 @@ from fuzz.mutations import arrays, as_text, changed_bytes, changed_json
 from fuzz.readers import Reader, npz, put
 from fuzz.test_readers import bomb, both, bounded_memory, fuzz, with_pickles  # noqa: F401
 from graphkeel.core.errors import DataError, KeelError
-from graphkeel_paper.datasets.amazon import read_amazon
-from graphkeel_paper.datasets.seeds import read_seed_lists
+from graphkeel_paper.datasets.files import read_seed_lists
+from graphkeel_paper.datasets.published import read_amazon
 from graphkeel_paper.datasets.unpickle import safe_unpickle
 from graphkeel_paper.specs import RunSpec
-from graphkeel_paper.tables.stored import TABLES
+from graphkeel_paper.tables.filled import TABLES
 
 
 def amazon_sample() -> bytes:

@@ -11,7 +11,7 @@ from graphkeel.core.errors import DataError
 from graphkeel.graph import make_split
 from graphkeel.graph.splits import biased_sampler
 from graphkeel_paper.datasets import load, load_graph
-from graphkeel_paper.datasets.seeds import read_seed_lists
+from graphkeel_paper.datasets.files import read_seed_lists
 
 
 @pytest.mark.parametrize("name", ["cora", "citeseer"])

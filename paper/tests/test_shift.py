@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphkeel_paper.datasets import load
-from graphkeel_paper.shift import cmd, mmd
+from graphkeel_paper.figures.embeddings import cmd, mmd
 
 
 def test_cmd_by_hand():

@@ -13,13 +13,11 @@ from torch import nn
 from graphkeel.core.errors import ConfigError
 from graphkeel.runs.methods import OURS, reconstructor_of
 from graphkeel.store.statistics import paired_p, summarise
-from graphkeel_paper.tables.filled import Filled
+from graphkeel_paper.tables.cells import gain_interval, holm, holm_by, record_of
+from graphkeel_paper.tables.filled import TABLES, Filled
 from graphkeel_paper.tables.papers import under
 from graphkeel_paper.tables.plan import PlacedJob, Plan, Request
 from graphkeel_paper.tables.published import base_note, gain_note, reading_note
-from graphkeel_paper.tables.records import record_of
-from graphkeel_paper.tables.statistics import gain_interval, holm, holm_by
-from graphkeel_paper.tables.stored import TABLES
 
 
 def test_spread_is_the_sample_standard_deviation():

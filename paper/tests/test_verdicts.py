@@ -64,6 +64,41 @@ def _lines(block):
     return [row for row in rows if len(row) == 6][2:]
 
 
+def _cell(label, seeds, mean, note="", group="ours"):
+    return {"label": label, "seeds": seeds, "asked": 10, "mean": mean, "note": note, "group": group}
+
+
+def test_rows_that_lack_seeds_are_listed_with_the_reason(figures, monkeypatch):
+    over = _cell("KDGA", 0, None, "over 120 s a seed: stopped after 120 s on seed 0")
+    there = [_cell("auto", 10, 80.0), _cell("no such column", 0, None)]
+    found = [
+        over,
+        over,
+        *there,
+        _cell("A2GNN", 1, 76.3),
+        _cell("q", 0, None, "not run", "published"),
+    ]
+    monkeypatch.setattr(figures, "GRID", ("table-x",))
+    monkeypatch.setattr(figures, "cells", lambda _: found)
+    assert figures.missing().splitlines()[2:] == [
+        "| `table-x` | KDGA | 2 | 0 | over 120 s a seed: its first seed was stopped |",
+        "| `table-x` | A2GNN | 1 | 1 | the others were not run |",
+        "",
+    ]
+
+
+def test_who_computed_what_is_said_row_by_row(figures, monkeypatch):
+    here, there = "a" * 40, "b" * 40 + " with changes"
+    rows = [("auto", here), ("auto", here), ("t3a", there)]
+    content = {"provenance": {"commit": here}, "runs": [{"row": r, "commit": c} for r, c in rows]}
+    monkeypatch.setattr(figures, "GRID", ("table-x",))
+    monkeypatch.setattr(figures, "_content", lambda _: content)
+    assert figures.provenance().splitlines()[2:] == [
+        "| `table-x`, aaaaaaaaaa | this commit | auto (2) |",
+        "| `table-x`, aaaaaaaaaa | inherited: bbbbbbbbbb with changes | t3a (1) |",
+    ]
+
+
 def test_no_verdict_on_the_page_contradicts_itself(figures):
     for *_, verdict, _ in _lines(figures.every_published_number()):
         words = re.findall(r"not reproduced|not measured|reproduced", verdict)

@@ -5,11 +5,17 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
+import platform
+import subprocess
 from dataclasses import is_dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+import graphkeel
 from graphkeel.core.digests import file_sha256, sha256_of
+from graphkeel.store.job import package_versions
 from graphkeel_paper.specs import RunSpec
 
 # Imported along the way, but they decide no accuracy: storage, tables, names, verifiers and
@@ -28,7 +34,6 @@ _IGNORED = (
     "graphkeel.core.memory",
     "graphkeel_paper.baselines.registry",
     "graphkeel_paper.fingerprint",
-    "graphkeel_paper.provenance",
     "graphkeel_paper.tables",
 )
 
@@ -117,3 +122,37 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = node.body[1:] or [ast.Pass()]
     return tree
+
+
+# ---- The origin of a set of numbers: the commit, the versions, the machine.
+
+
+def provenance() -> dict[str, Any]:
+    return {
+        "commit": commit(),
+        "versions": package_versions(),
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+    }
+
+
+@lru_cache(maxsize=1)
+def commit() -> str | None:
+    """The commit of the source tree when this process first asked, marked where it has changes;
+    None for an installed package."""
+    home = Path(graphkeel.__file__).resolve().parent
+    head = _git(home, "rev-parse", "HEAD")
+    if head is None:
+        return None
+    changes = _git(home, "status", "--porcelain", "--untracked-files=no", "--", ".")
+    return f"{head} with changes" if changes else head
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -103,7 +103,7 @@ class InformedSpec(RunSpec):
     never a result."""
 
     def find_method(self) -> Method:
-        from graphkeel_paper.baselines.frozen.reachability import READINGS, Informed
+        from graphkeel_paper.baselines.frozen.readings import READINGS, Informed
 
         check_name("the reading", self.method, READINGS)
         return Informed(self.method, READINGS[self.method], self)

@@ -12,7 +12,7 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.runs.method import Method
 from graphkeel_paper.baselines import get_baseline
 from graphkeel_paper.baselines.frozen.frgnn import FRGNN, FrgnnConfig, representatives
-from graphkeel_paper.baselines.frozen.paper_reading import PaperReading
+from graphkeel_paper.baselines.frozen.readings import PaperReading
 from graphkeel_paper.baselines.rival import drawn_class
 
 TASK = small_task()

@@ -9,7 +9,7 @@ import torch
 from graphkeel.core.errors import DataError
 from graphkeel.runs.methods import get_method
 from graphkeel.runs.run import label_budget, prepare
-from graphkeel_paper.baselines.frozen.reachability import (
+from graphkeel_paper.baselines.frozen.readings import (
     READINGS,
     Question,
     SearchSettings,

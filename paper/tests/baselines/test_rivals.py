@@ -11,20 +11,21 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import Labels
 from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines import get_baseline
-from graphkeel_paper.baselines.frozen.correct_and_smooth import (
+from graphkeel_paper.baselines.frozen.embeddings import (
+    Embedding,
+    classified_embedding,
+    gaussian_kernel,
+    in_batches,
+    neighbour_affinity,
+    pulled_together,
+    template_scores,
+)
+from graphkeel_paper.baselines.frozen.propagation import (
     SETTINGS,
     Setting,
     correct,
     normalisations,
 )
-from graphkeel_paper.baselines.frozen.embeddings import Embedding, classified_embedding
-from graphkeel_paper.baselines.frozen.lame import (
-    gaussian_kernel,
-    in_batches,
-    neighbour_affinity,
-    pulled_together,
-)
-from graphkeel_paper.baselines.frozen.t3a import template_scores
 from graphkeel_paper.baselines.rival import Candidate, Judged, Rival, folds, scored
 
 

@@ -13,9 +13,9 @@ from graphkeel.graph import UNLABELLED
 from graphkeel.runs.method import Given
 from graphkeel.runs.run import label_budget, prepare
 from graphkeel_paper.baselines.registry import get_baseline
-from graphkeel_paper.baselines.selftrained import with_pseudo_labels
+from graphkeel_paper.baselines.rival import with_pseudo_labels
 from graphkeel_paper.specs import RunSpec
-from graphkeel_paper.tables.stored import TABLES
+from graphkeel_paper.tables.filled import TABLES
 
 
 def test_the_surest_predictions_of_each_class_become_labels(make_task):

@@ -12,13 +12,13 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import propagated
 from graphkeel.reconstruct import Labels
 from graphkeel.runs.method import Given
-from graphkeel_paper.baselines.frozen.correct_and_smooth import (
+from graphkeel_paper.baselines.frozen.gtrans import Views
+from graphkeel_paper.baselines.frozen.propagation import (
     SETTINGS,
     correct,
     normalisations,
     smooth,
 )
-from graphkeel_paper.baselines.frozen.gtrans import Views
 from graphkeel_paper.baselines.retrained import words
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy, scores_of
 

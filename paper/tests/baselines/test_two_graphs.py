@@ -12,11 +12,12 @@ from scipy import sparse
 from shifted_graph import check_contract, frozen_sgc, small_task
 
 from graphkeel.graph import UNLABELLED, GraphTask
-from graphkeel_paper.baselines.retrained.a2gnn import A2GNN, mmd
-from graphkeel_paper.baselines.retrained.two_graphs import Domain
-from graphkeel_paper.baselines.retrained.udagcn import (
+from graphkeel_paper.baselines.retrained.two_graphs import (
+    A2GNN,
     UDAGCN,
+    Domain,
     _walked,
+    mmd,
     ppmi,
     reversed_gradient,
     visits,

@@ -15,42 +15,42 @@ from graphkeel_paper.specs import AVERAGED, SELF_TRAINED
 _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     # The model stays as it is.
     "lp": ("frozen.propagation:LabelPropagation", {}),
-    "cs": ("frozen.correct_and_smooth:CorrectAndSmooth", {}),
+    "cs": ("frozen.propagation:CorrectAndSmooth", {}),
     "smooth": ("frozen.propagation:ClampedSmoothing", {}),
-    "t3a": ("frozen.t3a:T3A", {}),
-    "t3a-known": ("frozen.t3a:T3A", {"known": True}),
-    "lame": ("frozen.lame:LAME", {}),
+    "t3a": ("frozen.embeddings:T3A", {}),
+    "t3a-known": ("frozen.embeddings:T3A", {"known": True}),
+    "lame": ("frozen.embeddings:LAME", {}),
     "frgnn": ("frozen.frgnn:FRGNN", {}),
     "frgnn-all": ("frozen.frgnn:FRGNN", {"classes": "all"}),
-    "matcha": ("frozen.matcha:Matcha", {}),
-    "tsa": ("frozen.tsa:TSA", {}),
+    "matcha": ("frozen.embeddings:Matcha", {}),
+    "tsa": ("frozen.gtrans:TSA", {}),
     "gtrans": ("frozen.gtrans:GTrans", {}),
     "posterior-alone": ("frozen.posterior:PosteriorAlone", {}),
     # The paper's row, read in other ways.
-    "replace-one-picked": ("frozen.paper_reading:PaperReading", {"pick_class": True}),
-    "replace-one-validation": ("frozen.paper_reading:PaperReading", {"with_validation": True}),
-    "replace-one-m10": ("frozen.paper_reading:PaperReading", {"strengths": (10.0,)}),
-    "replace-one-m100": ("frozen.paper_reading:PaperReading", {"strengths": (100.0,)}),
+    "replace-one-picked": ("frozen.readings:PaperReading", {"pick_class": True}),
+    "replace-one-validation": ("frozen.readings:PaperReading", {"with_validation": True}),
+    "replace-one-m10": ("frozen.readings:PaperReading", {"strengths": (10.0,)}),
+    "replace-one-m100": ("frozen.readings:PaperReading", {"strengths": (100.0,)}),
     "replace-one-picked-m": (
-        "frozen.paper_reading:PaperReading",
+        "frozen.readings:PaperReading",
         {"pick_class": True, "strengths": (1.0, 5.0, 10.0, 20.0, 100.0)},
     ),
-    "replace-one-after-hops": ("frozen.reachability:AfterHops", {}),
+    "replace-one-after-hops": ("frozen.readings:AfterHops", {}),
     # A model of their own, or a changed copy, is trained.
     "frgnn-gcn": ("frozen.frgnn:FRGNN", {"base": "gcn"}),
     "frgnn-gcn-all": ("frozen.frgnn:FRGNN", {"base": "gcn", "classes": "all"}),
-    "tent": ("retrained.tent:Tent", {}),
-    "soga": ("retrained.soga:SOGA", {}),
-    "homottt": ("retrained.homottt:HomoTTT", {}),
+    "soga": ("retrained.copies:SOGA", {}),
+    "soga-200": ("retrained.copies:SOGA", {"settings": ((200, 4e-3),)}),
+    "homottt": ("retrained.copies:HomoTTT", {}),
     "retrain": ("retrained.retrain:Retrain", {}),
     "gcn-words": ("retrained.words:Words", {}),
     "appnp-words": ("retrained.words:Words", {"hidden": 64, "hops": 10}),
     "finetune": ("retrained.retrain:FineTune", {}),
-    "pool": ("retrained.pool:Pool", {}),
+    "pool": ("retrained.retrain:Pool", {}),
     "mh-aug": ("retrained.mh_aug:MHAug", {}),
     "kdga": ("retrained.kdga:KDGA", {}),
-    "a2gnn": ("retrained.a2gnn:A2GNN", {}),
-    "udagcn": ("retrained.udagcn:UDAGCN", {}),
+    "a2gnn": ("retrained.two_graphs:A2GNN", {}),
+    "udagcn": ("retrained.two_graphs:UDAGCN", {}),
     "srgnn": ("retrained.srgnn:SRGNN", {}),
 }
 _POOLED = ("t3a", "cs", "smooth", "lame", "lp")  # of the row `rivals+avg`
@@ -79,9 +79,7 @@ def get_baseline(name: str) -> Method:
 def _around(of: str, how: str) -> Method:
     """The row of a rival, or of all that are pooled, under our averaging rule or with a round of
     self-training."""
-    from graphkeel_paper.baselines.averaging import Averaged
-    from graphkeel_paper.baselines.rival import Rival
-    from graphkeel_paper.baselines.selftrained import SelfTrained
+    from graphkeel_paper.baselines.rival import Averaged, Rival, SelfTrained
 
     name = f"{of}+{how}"
     own_labels = "t3a-known" if name == f"t3a{SELF_TRAINED}" else of

@@ -23,25 +23,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _data(plainly: dict[str, str]) -> dict[str, Any]:
     """Where the files are, for each dataset, or None."""
-    from graphkeel_paper.datasets import amazon, planetoid
-    from graphkeel_paper.datasets.files import ENVIRONMENT_VARIABLE, data_root, find_raw
-    from graphkeel_paper.datasets.seeds import FOLDER
+    from graphkeel_paper.datasets.files import ENVIRONMENT_VARIABLE, FOLDER, data_root, find_raw
+    from graphkeel_paper.datasets.published import FILES
 
     root = data_root()
-    files = {
-        name: (folder, planetoid.file_names(name)) for name, folder in planetoid.FOLDERS.items()
-    }
-    files |= {
-        name: (folder, [f"amazon_electronics_{name}.npz"])
-        for name, folder in amazon.FOLDERS.items()
-    }
-    found = {name: find_raw(folder, names) for name, (folder, names) in files.items()}
+    found = {name: find_raw(folder, names) for name, (_, folder, names) in FILES.items()}
     return {
         "variable": ENVIRONMENT_VARIABLE,
         "root": None if root is None else str(root),
-        "datasets": {
-            **plainly,
-            **{k: v and str(v) for k, v in found.items()},
-        },
+        "datasets": {**plainly, **{name: place and str(place) for name, place in found.items()}},
         "published_seeds": bool(root and (root / FOLDER).is_dir()),
     }

@@ -7,7 +7,6 @@
   keel-paper table 1 --only auto,t3a,cs --model gcn --features rownorm --datasets cora
   keel-paper table 3 --format md                           the controllers
   keel-paper table reach                                   is the published gain reachable?
-  keel-paper table 1 --backend dask --address HOST:8786    on a Dask cluster
   keel-paper table adapt                                   a frozen model on another graph
   keel-paper table adapt --pairs twitch                    six pairs of one kind
   keel-paper table adapt --pairs citationv1:dblpv7 --target-labels 0,20 --seeds 2
@@ -99,15 +98,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     words = "auto (the paper's protocol), raw, rownorm, pca or pca-raw"
     add("--features", default="auto", help=words)
-    seconds = whole_number(0, 10_000_000)
-    words = "processor time a job may take, 0: any (default %(default)s)"
-    add("--row-budget", type=seconds, default=600, metavar="SECONDS", help=words)
+    words = "processor time a job may take, 0: any (default 600)"
+    add("--row-budget", type=_budget, default=600.0, metavar="SECONDS", help=words)
     formats = ("text", "md", "latex", "csv")
     add("--format", choices=formats, default="text", help="what is printed")
     cores = os.cpu_count() or 1
     add("--jobs", type=jobs_type, default=cores, metavar="N", help="worker processes")
-    add("--backend", choices=("loky", "dask"), default="loky", help="who runs the workers")
-    add("--address", metavar="HOST:PORT", help="of a Dask cluster")
     add("--retry", action="store_true", help="compute jobs again that failed before")
     words = "accept measurements that other code has made"
     add("--any-code", action="store_true", help=words)
@@ -135,6 +131,10 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return pairs
 
 
+def _budget(text: str) -> float | None:
+    return float(whole_number(0, 10_000_000)(text)) or None
+
+
 def _counts(text: str) -> list[int]:
     counts = [int(name) for name in _names(text)]
     if not counts or min(counts) < 0:
@@ -145,8 +145,7 @@ def _counts(text: str) -> list[int]:
 def run(args: argparse.Namespace) -> int:
     from graphkeel.store.job import package_versions
     from graphkeel.store.store import FILE, Store
-    from graphkeel_paper.tables.filled import Filled
-    from graphkeel_paper.tables.stored import joined, read_table, recomputed
+    from graphkeel_paper.tables.filled import Filled, joined, read_table, recomputed
 
     if args.stored is not None and args.table is None and not args.plan:
         return _show_stored(args)
@@ -167,7 +166,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show_stored(args: argparse.Namespace) -> int:
     """A table from its own file; with --out it is written there in every format."""
-    from graphkeel_paper.tables.stored import read_table, recomputed
+    from graphkeel_paper.tables.filled import read_table, recomputed
 
     filled = recomputed(read_table(args.stored))
     if args.out is not None:
@@ -181,26 +180,21 @@ def _show(args: argparse.Namespace, filled: Filled) -> int:
     return emit(args, filled.payload(), lambda: emit_lines(lines))
 
 
-def _budget(args: argparse.Namespace) -> float | None:
-    return float(args.row_budget) if args.row_budget else None
-
-
 def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Job]:
-    from graphkeel_paper.tables.costs import missing_jobs
+    from graphkeel_paper.tables.grid import missing_jobs
 
-    return missing_jobs(
-        jobs, store, any_code=args.any_code, retry=args.retry, row_budget=_budget(args)
-    )
+    known = {"any_code": args.any_code, "retry": args.retry, "row_budget": args.row_budget}
+    return missing_jobs(jobs, store, **known)
 
 
 def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
     """The missing jobs, and their time as far as it was ever measured."""
-    from graphkeel_paper.tables.costs import RowCosts, forecast, times_of
-    from graphkeel_paper.tables.stored import read_table
+    from graphkeel_paper.tables.filled import read_table
+    from graphkeel_paper.tables.grid import RowCosts, forecast, times_of
 
     stored = {} if args.stored is None else times_of(read_table(args.stored))
     times = {**stored, **store.typical_seconds()}
-    costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
+    costs = RowCosts.stored(jobs, store, args.row_budget, any_code=args.any_code)
     each = list({job.key: job for job in jobs}.values())  # a job may fill several cells
     waiting = _missing(args, each, store)
     return forecast(waiting, times, costs, args.jobs, wanted=len(each))
@@ -208,8 +202,8 @@ def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[s
 
 def _plan(args: argparse.Namespace) -> Plan:
     """The rows, columns and jobs of the table that was asked for."""
+    from graphkeel_paper.tables.filled import TABLES
     from graphkeel_paper.tables.plan import Request
-    from graphkeel_paper.tables.stored import TABLES
 
     if args.table is None:
         raise ConfigError(
@@ -226,7 +220,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         labels=args.labels,
         model=args.model,
         features=args.features,
-        row_budget=_budget(args),
+        row_budget=args.row_budget,
     )
     name = int(args.table) if args.table.isdigit() else args.table
     return TABLES[name].plan(request)
@@ -234,11 +228,9 @@ def _plan(args: argparse.Namespace) -> Plan:
 
 def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
     """Compute the missing jobs, with a progress bar and an estimate of what is left."""
-    from graphkeel_paper.tables.costs import RowCosts
-    from graphkeel_paper.tables.grid import run_grid
-    from graphkeel_paper.tables.workers import Workers
+    from graphkeel_paper.tables.grid import RowCosts, run_grid
 
-    costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
+    costs = RowCosts.stored(jobs, store, args.row_budget, any_code=args.any_code)
     missing = _missing(args, jobs, store)
     waiting = [job for job in missing if not costs.is_over(job)]
     wanted = len({job.key for job in jobs})
@@ -247,8 +239,7 @@ def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
         say_reused(f"{reused} of {wanted} measurements", args.out or Path("tables"))
     if waiting:
         with _progress(len(jobs) - len(waiting), len(waiting)) as on_job:
-            workers = Workers(args.jobs, args.backend, args.address)
-            run_grid(waiting, store, workers, on_job=on_job, costs=costs)
+            run_grid(waiting, store, args.jobs, on_job=on_job, costs=costs)
 
 
 @contextmanager

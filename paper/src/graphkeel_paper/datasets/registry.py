@@ -16,12 +16,8 @@ from graphkeel.graph.datasets import DATASETS
 from graphkeel.graph.datasets.raw import BiasedSets
 from graphkeel.graph.features import PREPARATION
 from graphkeel.graph.splits import without
-from graphkeel_paper.datasets.amazon import FOLDERS as AMAZON
-from graphkeel_paper.datasets.amazon import load_amazon
-from graphkeel_paper.datasets.files import data_root
-from graphkeel_paper.datasets.planetoid import FOLDERS as PLANETOID
-from graphkeel_paper.datasets.planetoid import load_planetoid
-from graphkeel_paper.datasets.seeds import published_seeds
+from graphkeel_paper.datasets.files import data_root, published_seeds
+from graphkeel_paper.datasets.published import FILES, load_published
 
 OUTSIDE = "outside"  # the split whose test nodes are in no public mask
 
@@ -64,11 +60,11 @@ def load_graph(name: str) -> RawGraph:
         name: one of the paper's five, of the folder graphs, or of the library.
     """
     key = name.lower()
-    if key in PLANETOID:
-        drawn = replace(_DRAWN[key], published=published_seeds(key) or ())
-        return replace(load_planetoid(key), auto_features="pca", biased=drawn)
-    if key in AMAZON:
-        return replace(load_amazon(key), auto_features="pca")
+    if key in FILES:
+        graph = replace(load_published(key), auto_features="pca")
+        if key not in _DRAWN:
+            return graph
+        return replace(graph, biased=replace(_DRAWN[key], published=published_seeds(key) or ()))
     own = None if key in DATASETS else _own_graph(name)
     return load_plain_graph(name if own is None else str(own))
 

@@ -9,6 +9,7 @@ untouched embedding."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,19 +20,18 @@ from numpy.typing import NDArray
 from graphkeel.runs.run import label_budget, prepare
 from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
 from graphkeel_paper.baselines.registry import find_method
-from graphkeel_paper.figures import Drawn
-from graphkeel_paper.figures.style import (
+from graphkeel_paper.figures import (
     CLASSES,
     INK,
     SOFT,
     TEST,
     TRAIN,
+    Drawn,
     canvas,
     heading,
     hide_axes,
     save,
 )
-from graphkeel_paper.shift import cmd, mmd
 from graphkeel_paper.specs import RunSpec
 
 Array = NDArray[np.float64]
@@ -47,19 +47,12 @@ _DISAGREE = "CMD and MMD² do not say the same beside the untouched model"
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """Limits of a scene.
+    """Limits of a scene."""
 
-    Attributes:
-        same_shift: a change of CMD, as a share of the untouched one, that counts as none.
-        same_silhouette: a change of the silhouette that counts as none.
-        nodes: shown at most; t-SNE's time grows with them.
-        start_spread: of t-SNE's first layout.
-    """
-
-    same_shift: float = 0.01
-    same_silhouette: float = 0.01
-    nodes: int = 2000
-    start_spread: float = 1e-4
+    same_shift: float = 0.01  # a change of CMD, as a share of the untouched one, that is none
+    same_silhouette: float = 0.01  # a change of the silhouette that is none
+    nodes: int = 2000  # shown at most; t-SNE's time grows with them
+    start_spread: float = 1e-4  # of t-SNE's first layout
 
 
 SETTINGS = SceneSettings()
@@ -146,28 +139,24 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
     """Training against test nodes."""
     scene = _make_scene(spec, seed)
     numbers = {panel.title: shift_numbers(panel, scene, seed) for panel in scene.panels}
-    untouched = numbers[scene.panels[0].title]
-    for panel in scene.panels[1:]:
-        found = numbers[panel.title]
+    untouched, *others = numbers.values()
+    for found in others:
         said = {
             reading(untouched[name] - found[name], SETTINGS.same_shift * untouched[name], "nearer")
             for name in ("cmd", "mmd")
         }
         found["reads"] = said.pop() if len(said) == 1 else _DISAGREE
-    with canvas(len(scene.panels)) as (figure, axes):
-        for place, panel in zip(axes, scene.panels, strict=True):
-            _dots(place, panel.layout[~scene.train], (TEST, "o"), "test nodes", size=7, alpha=0.55)
-            training = panel.layout[scene.train]
-            edge = {"edgecolors": "#ffffff", "linewidths": 0.4}
-            look = (TRAIN, "^")
-            _dots(place, training, look, "training nodes", size=18, alpha=0.95, **edge)
-            shift = numbers[panel.title]
-            measured = f"train–test CMD {shift['cmd']:.3f} · MMD² {shift['mmd']:.3f}"
-            _titled(place, panel, measured, shift.get("reads", ""))
-        _legend(figure, axes[0], columns=2)
-        heading(figure, f"{scene.name}: are test nodes where the training nodes are?")
-        files = save(figure, out, "figure-3")
-    return Drawn(files, {"figure": 3, "dataset": scene.name, "panels": numbers})
+
+    def paint(place: Any, panel: Panel) -> str:
+        edge = {"edgecolors": "#ffffff", "linewidths": 0.4}
+        test, train = panel.layout[~scene.train], panel.layout[scene.train]
+        _dots(place, test, (TEST, "o"), "test nodes", size=7, alpha=0.55)
+        _dots(place, train, (TRAIN, "^"), "training nodes", size=18, alpha=0.95, **edge)
+        shift = numbers[panel.title]
+        return f"train–test CMD {shift['cmd']:.3f} · MMD² {shift['mmd']:.3f}"
+
+    question = "are test nodes where the training nodes are?"
+    return _drawn(3, question, scene, numbers, paint, 2, out)
 
 
 def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, Any]:
@@ -184,28 +173,24 @@ def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, Any]:
 
 
 def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """Figure 4: the nodes of Figure 3 by class."""
+    """The nodes of figure 3 by class."""
     scene = _make_scene(spec, seed)
     numbers = {panel.title: class_numbers(panel, scene) for panel in scene.panels}
-    untouched = numbers[scene.panels[0].title]["silhouette"]
-    for panel in scene.panels[1:]:
-        found = numbers[panel.title]
-        found["reads"] = reading(
-            found["silhouette"] - untouched, SETTINGS.same_silhouette, "tighter"
-        )
-    with canvas(len(scene.panels)) as (figure, axes):
-        for place, panel in zip(axes, scene.panels, strict=True):
-            for label in np.unique(scene.labels):
-                mine = scene.labels == label
-                look = CLASSES[int(label) % len(CLASSES)]
-                _dots(place, panel.layout[mine], look, f"class {label}", size=11, alpha=0.8)
-            measured = numbers[panel.title]
-            said = f"silhouette {measured['silhouette']:+.3f}"
-            _titled(place, panel, said, measured.get("reads", ""))
-        _legend(figure, axes[0], columns=min(10, len(np.unique(scene.labels))))
-        heading(figure, f"{scene.name}: do classes hold together?")
-        files = save(figure, out, "figure-4")
-    return Drawn(files, {"figure": 4, "dataset": scene.name, "panels": numbers})
+    untouched, *others = numbers.values()
+    for found in others:
+        gained = found["silhouette"] - untouched["silhouette"]
+        found["reads"] = reading(gained, SETTINGS.same_silhouette, "tighter")
+    classes = np.unique(scene.labels)
+
+    def paint(place: Any, panel: Panel) -> str:
+        for label in classes:
+            look = CLASSES[int(label) % len(CLASSES)]
+            nodes = panel.layout[scene.labels == label]
+            _dots(place, nodes, look, f"class {label}", size=11, alpha=0.8)
+        return f"silhouette {numbers[panel.title]['silhouette']:+.3f}"
+
+    question = "do classes hold together?"
+    return _drawn(4, question, scene, numbers, paint, min(10, len(classes)), out)
 
 
 def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
@@ -219,6 +204,26 @@ def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
 
 
 # ---- shared
+
+
+def _drawn(
+    number: int,
+    question: str,
+    scene: Scene,
+    numbers: dict[str, dict[str, Any]],
+    paint: Callable[[Any, Panel], str],
+    columns: int,
+    out: Path,
+) -> Drawn:
+    """A panel a method; `paint` draws one and says what was measured there."""
+    with canvas(len(scene.panels)) as (figure, axes):
+        for place, panel in zip(axes, scene.panels, strict=True):
+            measured = paint(place, panel)
+            _titled(place, panel, measured, numbers[panel.title].get("reads", ""))
+        _legend(figure, axes[0], columns)
+        heading(figure, f"{scene.name}: {question}")
+        files = save(figure, out, f"figure-{number}")
+    return Drawn(files, {"figure": number, "dataset": scene.name, "panels": numbers})
 
 
 def reading(better: float, same: float, wanted: str) -> str:
@@ -241,14 +246,8 @@ def _dots(
 def _titled(axes: Any, panel: Panel, text: str, said: str) -> None:
     hide_axes(axes)
     axes.set_title(f"{panel.title}\n\n", color=INK)
-    axes.text(
-        0,
-        1.02,
-        f"{text} · accuracy {panel.accuracy:.1f} %\n{said}",
-        transform=axes.transAxes,
-        fontsize=8.5,
-        color=SOFT,
-    )
+    words = f"{text} · accuracy {panel.accuracy:.1f} %\n{said}"
+    axes.text(0, 1.02, words, transform=axes.transAxes, fontsize=8.5, color=SOFT)
 
 
 def _legend(figure: Any, axes: Any, columns: int) -> None:
@@ -258,3 +257,39 @@ def _legend(figure: Any, axes: Any, columns: int) -> None:
     )
     for handle in legend.legend_handles:
         handle.set_alpha(1)
+
+
+# ---- How far two samples are apart: the central moment discrepancy, and the maximum mean one.
+
+
+def cmd(a: Array, b: Array, *, orders: int = 5) -> float:
+    """Central moment discrepancy of two samples of shape (n, d): distance of the means plus that of
+    the central moments 2..orders."""
+    spread = np.maximum(np.maximum(a.max(0), b.max(0)) - np.minimum(a.min(0), b.min(0)), 1e-12)
+    a = a / spread
+    b = b / spread
+    total = float(np.linalg.norm(a.mean(0) - b.mean(0)))
+    ca = a - a.mean(0)
+    cb = b - b.mean(0)
+    for k in range(2, orders + 1):
+        total += float(np.linalg.norm((ca**k).mean(0) - (cb**k).mean(0)))
+    return total
+
+
+def mmd(a: Array, b: Array, rng: np.random.Generator) -> float:
+    """Unbiased squared MMD of two samples of shape (n, d), with an RBF kernel at the median
+    distance; at most 2000 rows a side are used."""
+    a, b = _subsample(a, rng), _subsample(b, rng)
+    both = np.concatenate([a, b])
+    norms = (both**2).sum(1)
+    squared = np.maximum(norms[:, None] + norms[None] - 2 * both @ both.T, 0.0)
+    kernel = np.exp(-squared / max(float(np.median(squared)), 1e-12))
+    n = len(a)
+    m = len(b)
+    within_a = (kernel[:n, :n].sum() - n) / max(n * (n - 1), 1)
+    within_b = (kernel[n:, n:].sum() - m) / max(m * (m - 1), 1)
+    return float(within_a + within_b - 2 * kernel[:n, n:].mean())
+
+
+def _subsample(rows: Array, rng: np.random.Generator, most: int = 2000) -> Array:
+    return rows if len(rows) <= most else rows[rng.choice(len(rows), most, replace=False)]

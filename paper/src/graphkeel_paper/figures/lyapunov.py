@@ -23,8 +23,7 @@ from graphkeel.verify.problem import Problem
 from graphkeel.verify.result import VerifyReport
 from graphkeel_paper.baselines.frozen.controllers import boxes_oracle
 from graphkeel_paper.baselines.rival import drawn_class
-from graphkeel_paper.figures import Drawn
-from graphkeel_paper.figures.style import BAD, GOOD, INK, SOFT, canvas, heading, save
+from graphkeel_paper.figures import BAD, GOOD, INK, SOFT, Drawn, canvas, heading, save
 from graphkeel_paper.specs import RunSpec
 
 Array = NDArray[np.float64]
@@ -39,22 +38,14 @@ CONDITIONS = {  # colour and marker of their counterexamples
 
 @dataclass(frozen=True)
 class _SurfaceSettings:
-    """Size and cost of the picture.
+    """Size and cost of the picture."""
 
-    Attributes:
-        grid: points of a side of the surface.
-        steps, starts: of the trajectories.
-        seconds: for Algorithm 1; more than it takes, so that rounds and boxes end it.
-        paper_rounds: of the paper's free form, which has never ended in a proof.
-        ticks: of an axis, at most.
-    """
-
-    grid: int = 90
-    steps: int = 12
+    grid: int = 90  # points of a side of the surface
+    steps: int = 12  # of the trajectories
     starts: int = 60
-    seconds: float = 1e9
-    paper_rounds: int = 6
-    ticks: int = 4
+    seconds: float = 1e9  # for Algorithm 1; more than it takes, so that rounds and boxes end it
+    paper_rounds: int = 6  # of the paper's free form, which has never ended in a proof
+    ticks: int = 4  # of an axis, at most
 
 
 SETTINGS = _SurfaceSettings()
@@ -96,9 +87,8 @@ class Plane:
         _, _, directions = np.linalg.svd(logits - logits.mean(axis=0), full_matrices=False)
         axes = directions[:2]
         corners = np.stack([lower, upper]) - centre
-        reach = np.minimum(
-            np.abs(corners).min(axis=0)[None] / np.maximum(np.abs(axes), 1e-9), 1e9
-        ).min(axis=1)
+        room = np.abs(corners).min(axis=0)[None] / np.maximum(np.abs(axes), 1e-9)
+        reach = np.minimum(room, 1e9).min(axis=1)
         radius = np.minimum(reach, 1.2 * np.abs((logits - centre) @ axes.T).max(axis=0))
         return Plane(centre, axes, np.maximum(radius, 1e-3))
 
@@ -106,11 +96,8 @@ class Plane:
         """(a, b, states) of a grid over the plane's window."""
         a, b = (np.linspace(-r, r, SETTINGS.grid) for r in self.radius)
         first, second = np.meshgrid(a, b)
-        return (
-            first,
-            second,
-            self.centre + first[..., None] * self.axes[0] + second[..., None] * self.axes[1],
-        )
+        states = self.centre + first[..., None] * self.axes[0] + second[..., None] * self.axes[1]
+        return first, second, states
 
     def flat(self, states: Array) -> Array:
         """States as coordinates in the plane."""
@@ -131,9 +118,8 @@ def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, see
     def next_round(*_: object) -> None:
         rounds[0] += 1
 
-    config = LyapunovConfig(
-        form=form, seed=seed, seconds=SETTINGS.seconds, verify_seconds=SETTINGS.seconds
-    )
+    limits = {"seconds": SETTINGS.seconds, "verify_seconds": SETTINGS.seconds}
+    config = LyapunovConfig(form=form, seed=seed, **limits)
     config = replace(config, rounds=SETTINGS.paper_rounds) if form == "paper" else config
     graph = (task.x, task.edge_index)
     result = certify(frozen, *graph, config, classes=[label], verifier=verify, on_round=next_round)
@@ -154,29 +140,21 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
     prepared = prepare(spec, seed)
     task = prepared.task
     label = drawn_class(task, task.train_mask.nonzero().flatten(), seed)
-    logits = prepared.frozen.logits(task.x, task.edge_index)
+    logits = prepared.frozen.logits(task.x, task.edge_index).double().numpy()
     loops = [_train_loop(prepared.frozen, task, label, form, seed) for form in FORMS]
-    rng = np.random.default_rng(seed)
-    starts = logits.double().numpy()[
-        rng.choice(task.n_nodes, min(SETTINGS.starts, task.n_nodes), replace=False)
-    ]
+    count = min(SETTINGS.starts, task.n_nodes)
+    starts = logits[np.random.default_rng(seed).choice(task.n_nodes, count, replace=False)]
     with canvas(3, len(loops), width=4.4, height=3.6, squeeze=False) as (figure, axes):
         for row, loop in zip(axes, loops, strict=True):
-            plane = Plane.of(
-                logits.double().numpy(),
-                loop.problem.equilibrium,
-                loop.problem.lower,
-                loop.problem.upper,
-            )
+            problem = loop.problem
+            plane = Plane.of(logits, problem.equilibrium, problem.lower, problem.upper)
             paths = trajectories(loop, starts)
             _surface(figure, row[0], loop, plane)
             _phase(row[1], loop, plane, paths)
             _decline(row[2], loop, paths)
         _legend(figure, axes)
-        heading(
-            figure,
-            f"{task.name}, class {label}: the Lyapunov function around Y, and its closed loop",
-        )
+        title = "the Lyapunov function around Y, and its closed loop"
+        heading(figure, f"{task.name}, class {label}: {title}")
         files = save(figure, out, "figure-5")
     numbers = {loop.form: loop_numbers(loop, trajectories(loop, starts)) for loop in loops}
     return Drawn(files, {"figure": 5, "dataset": task.name, "class": label, "forms": numbers})
@@ -216,9 +194,8 @@ def _surface(figure: Any, axes: Any, loop: Loop, plane: Plane) -> None:
     solid.plot_surface(
         first, second, heights, cmap="viridis", rcount=45, ccount=45, linewidth=0, rasterized=True
     )
-    solid.scatter(
-        [0], [0], [float(_values(loop, plane.centre[None])[0])], color=BAD, s=28, depthshade=False
-    )
+    bottom = float(_values(loop, plane.centre[None])[0])
+    solid.scatter([0], [0], [bottom], color=BAD, s=28, depthshade=False)
     solid.view_init(elev=32, azim=-58)
     solid.tick_params(labelsize=7, pad=-2)
     for axis in (solid.xaxis, solid.yaxis, solid.zaxis):
@@ -235,9 +212,8 @@ def _phase(axes: Any, loop: Loop, plane: Plane, paths: Array) -> None:
     flat = plane.flat(paths)
     for path in flat:
         axes.plot(path[:, 0], path[:, 1], color=INK, linewidth=0.7, alpha=0.55)
-    axes.scatter(
-        flat[:, 0, 0], flat[:, 0, 1], s=8, color=INK, linewidths=0, label="starts: logits of nodes"
-    )
+    label = "starts: logits of nodes"
+    axes.scatter(flat[:, 0, 0], flat[:, 0, 1], s=8, color=INK, linewidths=0, label=label)
     for condition, (colour, marker) in CONDITIONS.items():
         found = [one.state for one in loop.met if one.condition == condition]
         if found:

@@ -1,16 +1,23 @@
-"""The cells of a table from its measurements: means, gains, tests, and a note beside each."""
+"""The cells of a table from its measurements: means, gains, tests, and a note beside each.
+
+Its JSON file keeps one record a seed, from which all of it can be computed again without data or
+models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from graphkeel.store.job import Measurement
+from graphkeel.core.errors import DataError
+from graphkeel.runs.specs import split_number
+from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Measurement
 from graphkeel.store.statistics import gains, paired_p, summarise
-from graphkeel_paper.tables.plan import BASE, Plan, Row
+from graphkeel.store.store import Store
+from graphkeel_paper.tables.plan import BASE, PlacedJob, Plan, Row
 from graphkeel_paper.tables.published import (
     Published,
     base_note,
@@ -18,8 +25,133 @@ from graphkeel_paper.tables.published import (
     protocol_note,
     reading_note,
 )
-from graphkeel_paper.tables.records import Record
-from graphkeel_paper.tables.statistics import gain_error, gain_interval, holm_by
+
+UNKNOWN = "unknown"
+RUNS = "runs"  # the records' name in the file
+_ID_LENGTH = 16  # hex digits of a hash that the file keeps
+_RESULT = ("accuracy", "base", "balanced", "balanced_base", "kept", CPU_SECONDS)
+_DECISION = ("residual", "chosen", "proofs")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measurement, and the cell of the table that it belongs to."""
+
+    row: str
+    column: str
+    seed: int
+    measurement: Measurement
+    block: str = ""
+    split: str = ""  # its kind and number
+    data: str = ""  # SHA-256 of the split and its features
+    settings: str = "{}"  # of the specification: model, features, labels, method
+
+    @property
+    def place(self) -> str:
+        """Of its cell: "row, block, column"."""
+        return ", ".join(filter(None, (self.row, self.block, self.column)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for the file; what is empty is left out."""
+        found = self.measurement
+        decision = found.result.get("decision", {})
+        kept: dict[str, Any] = {name: found.result.get(name) for name in _RESULT}
+        kept |= {name: decision.get(name) for name in _DECISION}
+        values = {
+            "row": self.row,
+            "block": self.block or None,
+            "column": self.column,
+            "seed": self.seed,
+            "split": self.split,
+            "status": found.status,
+            **kept,
+            "seconds": found.seconds,
+            "peak_mb": found.peak_mb,
+            "data": self.data[:_ID_LENGTH],
+            "code": (found.code or UNKNOWN)[:_ID_LENGTH],
+            "commit": found.commit or UNKNOWN,
+            "message": found.message,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Record:
+        """The record that `as_dict` gave."""
+        try:
+            result = {name: values[name] for name in _RESULT if name in values}
+            result["decision"] = {name: values[name] for name in _DECISION if name in values}
+            status = values["status"]
+            if status not in (DONE, FAILED):
+                raise ValueError(f"status {status!r}")
+            if status == DONE:
+                result |= {name: float(values[name]) for name in ("accuracy", "base")}
+            measurement = Measurement(
+                status,
+                float(values["seconds"]),
+                float(values["peak_mb"]),
+                result,
+                values.get("message"),
+                values["commit"],
+                values["code"],
+            )
+            return cls(
+                str(values["row"]),
+                str(values["column"]),
+                int(values["seed"]),
+                measurement,
+                str(values.get("block", "")),
+                values["split"],
+                values["data"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                "a run in the stored table is damaged",
+                got=f"{type(error).__name__}: {error}",
+                fix="Write the table again with keel-paper table.",
+            ) from error
+
+
+def found_records(
+    placed: Iterable[PlacedJob], store: Store, *, any_code: bool = False
+) -> list[Record]:
+    """The records of all jobs that are measured."""
+    found = [(one, store.find(one.job, any_code=any_code)) for one in placed]
+    return [record_of(one, measurement) for one, measurement in found if measurement is not None]
+
+
+def record_of(placed: PlacedJob, measurement: Measurement) -> Record:
+    """The record of a finished job."""
+    job = placed.job
+    spec = asdict(job.spec)
+    kind, number = split_number(str(spec.get("split", "")), job.seed)
+    return Record(
+        row=job.row,
+        column=placed.column,
+        seed=job.seed,
+        measurement=measurement,
+        block=placed.block,
+        split=f"{kind} {number}",
+        data=job.data,
+        settings=json.dumps(spec, sort_keys=True),
+    )
+
+
+def settings_of(records: Sequence[Record]) -> dict[str, Any]:
+    """The specification of each cell, by its place."""
+    known = {record.place: record.settings for record in records if record.settings != "{}"}
+    return {place: json.loads(settings) for place, settings in known.items()}
+
+
+def dump(content: dict[str, Any], records: Sequence[Record]) -> str:
+    """The text of a table's JSON file: the table first, then one line a record."""
+    head = json.dumps(content, indent=1, allow_nan=False).removesuffix("\n}")
+    lines = [json.dumps(record.as_dict(), allow_nan=False) for record in records]
+    runs = ",\n  ".join(lines)
+    return f'{head},\n "{RUNS}": [\n  {runs}\n ]\n}}\n'
+
+
+# ---- The cells of a table from its measurements: means, gains, tests, and a note beside each.
+
 
 OURS = "auto"
 TUNED_BASE = "sgc-tuned"
@@ -32,27 +164,7 @@ _Pairs = Sequence[tuple[float, float]]
 @dataclass(frozen=True)
 class Cell:
     """One row's number in one column of one block; `mean` is None where nothing is measured, and
-    `note` then says why.
-
-    Attributes:
-        row, label, group, frozen: of the row.
-        block, column: where it stands.
-        asked, seeds: how many seeds were asked for, and how many the mean is over.
-        mean, std: accuracy in percent.
-        paper, paper_std: the published figure.
-        difference: of our mean from the paper's.
-        gain, worst: over the row's base on the same seeds: mean, and the worst seed's.
-        gain_low, gain_high: the interval of the mean gain.
-        p_value, p_holm: the test of that gain, alone and corrected over the rows of its group.
-        gain_tuned: over the base that is tuned on validation, on the same seeds.
-        behind_auto, p_auto: what `auto` has more on the same seeds, and the corrected test of it.
-        balanced, balanced_gain, balanced_worst: as mean, gain and worst, for accuracy averaged
-            over classes.
-        refused: seeds in which the model was left alone.
-        residual: ‖C(h*) − Y‖ of the worst seed, for controllers.
-        seconds, peak_mb: mean time of a job, and the largest memory of one.
-        note: what is said beside it.
-    """
+    `note` then says why. Accuracies are in percent."""
 
     row: str
     label: str
@@ -60,28 +172,28 @@ class Cell:
     block: str
     column: str
     frozen: bool
-    asked: int
-    seeds: int = 0
+    asked: int  # seeds asked for
+    seeds: int = 0  # that the mean is over
     mean: float | None = None
     std: float | None = None
-    paper: float | None = None
+    paper: float | None = None  # the published figure
     paper_std: float | None = None
-    difference: float | None = None
-    gain: float | None = None
-    worst: float | None = None
+    difference: float | None = None  # of our mean from the paper's
+    gain: float | None = None  # over the row's base on the same seeds
+    worst: float | None = None  # the worst seed's
     gain_low: float | None = None
     gain_high: float | None = None
-    p_value: float | None = None
-    p_holm: float | None = None
-    gain_tuned: float | None = None
-    behind_auto: float | None = None
-    p_auto: float | None = None
-    balanced: float | None = None
+    p_value: float | None = None  # of that gain, alone
+    p_holm: float | None = None  # corrected over the rows of its group
+    gain_tuned: float | None = None  # over the base that is tuned on validation
+    behind_auto: float | None = None  # what `auto` has more on the same seeds
+    p_auto: float | None = None  # its corrected test
+    balanced: float | None = None  # accuracy averaged over classes
     balanced_gain: float | None = None
     balanced_worst: float | None = None
-    refused: int = 0
-    residual: float | None = None
-    seconds: float | None = None
+    refused: int = 0  # seeds in which the model was left alone
+    residual: float | None = None  # ‖C(h*) − Y‖ of the worst seed, for controllers
+    seconds: float | None = None  # mean of a job
     peak_mb: float | None = None
     note: str = ""
 
@@ -288,3 +400,57 @@ def _note(plan: Plan, row: Row, column: str, mean: float, pairs: _Pairs) -> str:
     if row.group == "reading":
         return reading_note(row.name, *numbers)
     return gain_note(row.paper, *numbers)
+
+
+# ---- Intervals and corrections beside the paired test; every number of a table comes from here.
+
+
+CORRECTION = "Holm, over the rows of the same group in a column"
+
+
+def gain_error(values: Sequence[float], base: Sequence[float]) -> float:
+    """Standard error of the mean paired difference; 0 for a single pair."""
+    summary = summarise(gains(values, base).tolist())
+    return 0.0 if summary.std is None else summary.std / float(np.sqrt(summary.n))
+
+
+def gain_interval(
+    values: Sequence[float], base: Sequence[float], confidence: float = 0.95
+) -> tuple[float, float] | tuple[None, None]:
+    """Student's interval of the mean paired difference at a confidence; None for a single pair."""
+    from scipy.stats import t
+
+    differences = gains(values, base)
+    if len(differences) < 2:
+        return None, None
+    quantile = float(t.ppf(0.5 + confidence / 2, len(differences) - 1))
+    margin = quantile * gain_error(values, base)
+    mean = float(differences.mean())
+    return mean - margin, mean + margin
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction: what each p-value is worth among all of them, in their order.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]"""
+    corrected = [1.0] * len(p_values)
+    largest = 0.0
+    for rank, i in enumerate(np.argsort(p_values, kind="stable")):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        corrected[i] = largest
+    return corrected
+
+
+def holm_by(families: Sequence[Hashable], p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction within each family; where there is no test there is no value."""
+    corrected: list[float | None] = [None] * len(p_values)
+    members: dict[Hashable, list[int]] = {}
+    for i, family in enumerate(families):
+        if p_values[i] is not None:
+            members.setdefault(family, []).append(i)
+    for places in members.values():
+        known = [value for value in (p_values[i] for i in places) if value is not None]
+        for i, value in zip(places, holm(known), strict=True):
+            corrected[i] = value
+    return corrected

@@ -1,9 +1,8 @@
 """The grid: every job that the store does not hold yet, on all cores, stored as soon as it is done.
 
-The parent process alone writes to the store, so the same grid runs on a cluster whose workers share
-no disk. A job that fails is a result like any other: stored with its message, the rest goes on. So
-is a job whose worker dies (out of memory, say): the jobs that were in work are tried once more,
-each in a process of its own."""
+The parent process alone writes to the store. A job that fails is a result like any other: stored
+with its message, the rest goes on. So is a job whose worker dies (out of memory, say): the jobs
+that were in work are tried once more, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing import get_context
 from types import FrameType
@@ -24,17 +23,13 @@ from typing import Any
 
 import joblib
 
+from graphkeel.core.digests import json_sha256
 from graphkeel.core.memory import peak_mb, reset_peak
 from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Job, Measurement
 from graphkeel.store.store import Store
-from graphkeel_paper.provenance import commit
-from graphkeel_paper.tables.costs import RowCosts
-from graphkeel_paper.tables.workers import (
-    Workers,
-    begin_worker,
-    joblib_backend,
-    lost_worker_errors,
-)
+from graphkeel_paper.fingerprint import commit
+from graphkeel_paper.tables.cells import RUNS
+from graphkeel_paper.tables.layout import aligned
 
 _OnJob = Callable[[Job, Measurement], None]
 Measure = Callable[[Job], Measurement]
@@ -43,7 +38,7 @@ Measure = Callable[[Job], Measurement]
 def run_grid(
     jobs: Sequence[Job],
     store: Store,
-    workers: Workers | None = None,
+    workers: int = 2,
     *,
     on_job: _OnJob = lambda _job, _measurement: None,
     measure: Measure | None = None,
@@ -63,7 +58,7 @@ def run_grid(
     waiting = list({job.key: job for job in jobs}.values())
     while waiting:
         affordable = (job for job in waiting if not known.is_over(job))
-        ended = _round(affordable, workers or Workers(), keep, measure_for)
+        ended = _round(affordable, workers, keep, measure_for)
         for job in ended.suspects:
             keep(job, _measure_alone(job, measure_for(job)))
         waiting = [job for job in waiting if job.key not in ended.begun] if ended.early else []
@@ -80,7 +75,7 @@ class _Ended:
 
 
 def _round(
-    jobs: Iterator[Job], workers: Workers, keep: _OnJob, measure_for: Callable[[Job], Measure]
+    jobs: Iterator[Job], workers: int, keep: _OnJob, measure_for: Callable[[Job], Measure]
 ) -> _Ended:
     handed_out: list[Job] = []
     finished: set[str] = set()
@@ -94,17 +89,23 @@ def _round(
         for job, measurement in _results(hand_out(), workers):
             finished.add(job.key)
             keep(job, measurement)
-    except lost_worker_errors(workers):
+    except BrokenProcessPool:  # loky's TerminatedWorkerError is one
         suspects = [job for job in handed_out if job.key not in finished]
         return _Ended(True, {job.key for job in handed_out}, suspects)
     return _Ended(False, finished, [])
 
 
-def _results(tasks: Iterator[Any], workers: Workers) -> Iterable[tuple[Job, Measurement]]:
+def _results(tasks: Iterator[Any], workers: int) -> Iterable[tuple[Job, Measurement]]:
     """Results as they come."""
-    settings = {"n_jobs": workers.count, "batch_size": 1, "pre_dispatch": "n_jobs"}
-    with joblib_backend(workers):
+    settings = {"n_jobs": workers, "batch_size": 1, "pre_dispatch": "n_jobs"}
+    with _pool():
         yield from joblib.Parallel(return_as="generator_unordered", **settings)(tasks)
+
+
+def _pool() -> Any:
+    # Without the initializer the workers would outlive a parent that is killed.
+    initializer = {"initializer": begin_worker, "initargs": (os.getpid(),)}
+    return joblib.parallel_config(backend="loky", inner_max_num_threads=1, **initializer)
 
 
 def _with_job(measure: Measure, job: Job) -> tuple[Job, Measurement]:
@@ -133,24 +134,21 @@ def run_job(job: Job, row_budget: float | None = None) -> Measurement:
     torch.set_num_threads(1)  # the cores belong to the other workers
     source = commit()
     reset_peak()
-    start = time.perf_counter()
-    cpu = time.process_time()
+    start, cpu = time.perf_counter(), time.process_time()
+    status, result, message = FAILED, {}, None
     try:
         with processor_time(row_budget):
-            result = job.spec.measure(job.seed)
-        result[CPU_SECONDS] = round(time.process_time() - cpu, 3)
-        json.dumps(result, allow_nan=False)  # what cannot be stored is this job's failure
-        seconds = round(time.perf_counter() - start, 3)
-        return Measurement(DONE, seconds, peak_mb(), result, commit=source)
+            found = job.spec.measure(job.seed)
+        found[CPU_SECONDS] = round(time.process_time() - cpu, 3)
+        json.dumps(found, allow_nan=False)  # what cannot be stored is this job's failure
+        status, result = DONE, found
     except OutOfTime:
         used = max(round(time.process_time() - cpu, 3), 1.001 * (row_budget or 0.0))
-        message = f"stopped after {used:.0f} s of processor time"
-        seconds = round(time.perf_counter() - start, 3)
-        return Measurement(FAILED, seconds, peak_mb(), {CPU_SECONDS: used}, message, source)
+        result, message = {CPU_SECONDS: used}, f"stopped after {used:.0f} s of processor time"
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
-        seconds = round(time.perf_counter() - start, 3)
-        return Measurement(FAILED, seconds, peak_mb(), {}, message, source)
+    seconds = round(time.perf_counter() - start, 3)
+    return Measurement(status, seconds, peak_mb(), result, message, source)
 
 
 # ---- a limit on the processor time of a block, by a timer of the operating system
@@ -165,7 +163,7 @@ class OutOfTime(BaseException):
 def processor_time(seconds: float | None) -> Iterator[None]:
     """End the block by `OutOfTime` once this process has worked on it for so long.
 
-    Where there is no such timer (Windows, threads of a Dask worker) the block takes its time."""
+    Where there is no such timer (Windows, other threads) the block takes its time."""
     main = threading.current_thread() is threading.main_thread()
     if seconds is None or not main or not hasattr(signal, "setitimer"):
         yield
@@ -181,3 +179,177 @@ def processor_time(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.signal(signal.SIGPROF, before)
+
+
+# ---- a worker process
+
+_CORE_LIMIT = "LOKY_MAX_CPU_COUNT"  # what joblib.cpu_count() goes by
+
+
+def begin_worker(parent: int) -> None:
+    """Start a worker: one core is its share, also of our own threads, and it ends with its
+    parent."""
+    os.environ[_CORE_LIMIT] = "1"
+    _end_with_parent(parent)
+
+
+def _end_with_parent(parent: int, check_seconds: float = 0.2) -> None:
+    """End this process when its parent ends, even a parent that was killed (`kill -9`).
+
+    Left alone, loky's workers finish their job for nobody and
+    wait minutes for the next, and a worker of a `ProcessPoolExecutor` waits for ever. So each
+    compares its parent's id: a process whose parent has died is given another one at once, on every
+    POSIX system. The two other ways are worse here: Linux's PR_SET_PDEATHSIG also strikes when
+    merely the thread ends that started the worker, and loky starts some from threads that come and
+    go; a pipe to the parent stays open for as long as any other process has inherited its end.
+
+    Nothing is left half written: the parent alone writes to the store, and what is cached is
+    written beside its place and renamed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(check_seconds)
+        os._exit(1)  # without handlers or a last flush: nobody is left to hear of it
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+# ---- The jobs of a plan that are missing, and their cost as far as it was ever measured.
+
+
+Times = dict[tuple[str, str], float]  # mean seconds of a (row, column)
+
+
+def missing_jobs(
+    jobs: Iterable[Job],
+    store: Store,
+    *,
+    any_code: bool = False,
+    retry: bool = False,
+    row_budget: float | None = None,
+) -> list[Job]:
+    """The jobs that have to be computed."""
+    missing = []
+    for job in jobs:
+        found = store.find(job, any_code=any_code)
+        if found is None or (retry and not found.done) or _was_stopped_early(found, row_budget):
+            missing.append(job)
+    return missing
+
+
+def _was_stopped_early(found: Measurement, row_budget: float | None) -> bool:
+    return found.stopped and (row_budget is None or found.processor_seconds < row_budget)
+
+
+class RowCosts:
+    """The time a seed of each number takes: a number is a specification, whatever its seed. A job
+    may take `row_budget` processor seconds; None: as long as it likes."""
+
+    def __init__(self, row_budget: float | None) -> None:
+        self.row_budget = row_budget
+        self.seconds: dict[str, float] = {}
+
+    @classmethod
+    def stored(
+        cls, jobs: Iterable[Job], store: Store, row_budget: float | None, *, any_code: bool = False
+    ) -> RowCosts:
+        """The costs of jobs that a store holds."""
+        costs = cls(row_budget)
+        for job in jobs if row_budget is not None else ():
+            found = store.find(job, any_code=any_code)
+            if found is not None:
+                costs.learn(job, found)
+        return costs
+
+    def learn(self, job: Job, measurement: Measurement) -> None:
+        """Take in a measurement."""
+        seconds = measurement.processor_seconds
+        if measurement.stopped and (self.row_budget is None or seconds <= self.row_budget):
+            return  # of a smaller budget: what it takes is still unknown
+        self.seconds.setdefault(_number(job), seconds)
+
+    def is_over(self, job: Job) -> bool:
+        """Whether another seed of the same number took longer than allowed."""
+        known = self.seconds.get(_number(job))
+        return self.row_budget is not None and known is not None and known > self.row_budget
+
+    def limit(self, job: Job) -> float | None:
+        """Processor seconds after which a job is stopped; None where another seed of the same
+        number kept to the budget, as all seeds of a row should then be there."""
+        return None if _number(job) in self.seconds else self.row_budget
+
+
+def _number(job: Job) -> str:
+    return json_sha256([job.row, asdict(job.spec)])
+
+
+# ---- the lines of --plan
+
+
+@dataclass
+class _RowForecast:
+    """The jobs to come of one row."""
+
+    jobs: int = 0
+    seconds: float = 0.0
+    unknown: int = 0  # jobs of a cost that nothing is known of
+    left_out: int = 0  # jobs that the budget leaves out
+
+
+def forecast(
+    waiting: Sequence[Job], times: Times, costs: RowCosts, workers: int, *, wanted: int
+) -> list[str]:
+    """The lines of `keel-paper table --plan`."""
+    rows = _by_row(waiting, times, costs)
+    body = [
+        [name, str(row.jobs), str(row.left_out or ""), _mean(row), f"{row.seconds / 3600:.2f}"]
+        for name, row in sorted(rows.items(), key=lambda item: -item[1].seconds)
+    ]
+    total = sum(row.seconds for row in rows.values())
+    jobs = sum(row.jobs for row in rows.values())
+    unknown = sum(row.unknown for row in rows.values())
+    lines = [f"{wanted} jobs, {wanted - len(waiting)} of them stored"]
+    if body:
+        head = ["row", "jobs", "over budget", "seconds a job", "core hours"]
+        lines += ["", *aligned([head, *body], left=[0]), ""]
+    hours = total / 3600
+    lines.append(
+        f"to compute: {jobs} jobs, {hours:.2f} core hours as measured, {hours / workers:.2f} h "
+        f"with {workers} workers"
+    )
+    if unknown:
+        lines.append(f"of {unknown} jobs nothing is measured: they are not in these hours")
+    return lines
+
+
+def _by_row(waiting: Sequence[Job], times: Times, costs: RowCosts) -> dict[str, _RowForecast]:
+    rows: dict[str, _RowForecast] = {}
+    probed: set[tuple[str, str]] = set()
+    for job in {job.key: job for job in waiting}.values():
+        row = rows.setdefault(job.row, _RowForecast())
+        place = (job.row, job.spec.dataset)
+        seconds = times.get(place)
+        dear = seconds is not None and costs.row_budget is not None and seconds > costs.row_budget
+        if costs.is_over(job) or (dear and place in probed):
+            row.left_out += 1
+            continue
+        probed.add(place)
+        row.jobs += 1
+        if seconds is None:
+            row.unknown += 1
+        row.seconds += seconds or 0.0
+    return rows
+
+
+def _mean(row: _RowForecast) -> str:
+    known = row.jobs - row.unknown
+    return f"{row.seconds / known:.1f}" if known else "not measured"
+
+
+def times_of(content: dict[str, Any]) -> Times:
+    """Mean seconds a job of every (row, column) of a stored table."""
+    grouped: dict[tuple[str, str], list[float]] = {}
+    for run in content.get(RUNS, ()):
+        place = (run["row"], run["column"])
+        grouped.setdefault(place, []).append(float(run.get("cpu_seconds", run["seconds"])))
+    return {place: sum(values) / len(values) for place, values in grouped.items()}

@@ -27,42 +27,27 @@ WORDS = "rownorm"  # the words themselves, rows divided by their sums
 class Row:
     """One row: its names, the method that computes it, and the row of the paper it answers.
 
-    Attributes:
-        name: for --only.
-        label: for print.
-        group: `base`, `paper`, `reading` (another reading of the paper's row), `protocol` (the
-            paper's row under settings that fit it), `ours`, `control` (ours without the trained
-            model), rivals (`rival`, `frozen`; `averaged` under our averaging rule), or rows that
-            train something (`reference`, `trained`). p-values are corrected over the rows of a
-            group.
-        method: a name that `find_method` knows.
-        keep: what of the source is used, where there is one.
-        model, labels, features, split: as in `RunSpec`, where the table leaves them to the row.
-        options: of the method.
-        paper: name of the row in the paper's table, where it has one.
-        base: name of the row that gains are over; None: the table's.
-        datasets: the columns it has; all of them when None.
-        frozen: whether the model's weights stay as they are.
-        own_model: whether it keeps its model and features whatever the table's are.
-        heavy: minutes a job on the larger graphs; computed last.
-    """
+    Groups: `base`, `paper`, `reading` (another reading of the paper's row), `protocol` (the paper's
+    row under settings that fit it), `ours`, `control` (ours without the trained model), rivals
+    (`rival`, `frozen`; `averaged`, `selftrained`), or rows that train something (`reference`,
+    `trained`). p-values are corrected over the rows of a group."""
 
-    name: str
-    label: str
+    name: str  # for --only
+    label: str  # for print
     group: str
-    method: str
-    keep: str = "model"
-    model: str = "sgc"
+    method: str  # that `find_method` knows
+    keep: str = "model"  # of the source, where there is one
+    model: str = "sgc"  # this and the next three as in `RunSpec`, where the table leaves them open
     labels: str = "train"
     features: str = "auto"
     split: str = "biased"
-    options: dict[str, Any] = field(default_factory=dict)
-    paper: str | None = None
-    base: str | None = None
-    datasets: tuple[str, ...] | None = None
-    frozen: bool = True
-    own_model: bool = False
-    heavy: bool = False
+    options: dict[str, Any] = field(default_factory=dict)  # of the method
+    paper: str | None = None  # the row in the paper's table, where it has one
+    base: str | None = None  # the row that gains are over; None: the table's
+    datasets: tuple[str, ...] | None = None  # the columns it has; None: all of them
+    frozen: bool = True  # whether the model's weights stay as they are
+    own_model: bool = False  # keeps its model and features whatever the table's are
+    heavy: bool = False  # minutes a job on the larger graphs; computed last
 
     def has(self, column: str) -> bool:
         """Whether the row has a column."""
@@ -75,53 +60,41 @@ CONTROLS = (
     Row("random-weights", "auto on random weights", "control", "random-weights"),
     Row("posterior-alone", "auto's decision, before steering", "control", "posterior-alone"),
 )
+RIVALS = (
+    Row("t3a", "T3A", "frozen", "t3a"),
+    Row("lame", "LAME", "frozen", "lame"),
+    Row("cs", "Correct & Smooth", "frozen", "cs"),
+    Row("smooth", "smoothing, labels clamped", "frozen", "smooth"),
+    Row("lp", "label propagation", "frozen", "lp"),
+)
 
 
 @dataclass(frozen=True)
 class Request:
-    """The part of a table that is asked for; None stands for the table's own choice.
-
-    Attributes:
-        seeds: of every row.
-        only: names of rows.
-        datasets, pairs: columns.
-        counts: numbers of target labels.
-        labels, model, features: conditions.
-        row_budget: processor seconds a job may take, beyond which a cell stays empty.
-    """
+    """The part of a table that is asked for; None stands for the table's own choice."""
 
     seeds: Sequence[int]
-    only: list[str] | None = None
+    only: list[str] | None = None  # names of rows
     datasets: Sequence[str] | None = None
     pairs: Sequence[tuple[str, str]] | None = None
-    counts: Sequence[int] | None = None
+    counts: Sequence[int] | None = None  # of target labels
     labels: str = "train"
     model: str | None = None
     features: str = "auto"
-    row_budget: float | None = None
+    row_budget: float | None = None  # processor seconds a job may take
 
 
 @dataclass(frozen=True)
 class Table:
-    """The declaration of a table.
+    """The declaration of a table."""
 
-    Attributes:
-        name: the paper's number, or a word.
-        title: above it.
-        rows: in their order; the first is the one that gains are over.
-        make_plan: completes a plan of all rows, of one block and of the datasets asked for.
-        layout: how it is printed.
-        sentences: what the filled table shows, in words.
-        published: the paper's figures by row and column, where it has such a table.
-    """
-
-    name: int | str
+    name: int | str  # the paper's number, or a word
     title: str
-    rows: tuple[Row, ...]
-    make_plan: Callable[[Plan, Request], Plan]
+    rows: tuple[Row, ...]  # gains are over the first
+    make_plan: Callable[[Plan, Request], Plan]  # completes a plan of all rows and one block
     layout: Layout
-    sentences: Callable[[Filled], list[str]]
-    published: dict[str, dict[str, Published]] | None = None
+    sentences: Callable[[Filled], list[str]]  # what the filled table shows, in words
+    published: dict[str, dict[str, Published]] | None = None  # by row and column
 
     def plan(self, request: Request) -> Plan:
         """The jobs of a request."""
@@ -151,7 +124,9 @@ class Table:
             )
         if only is None:
             return list(self.rows)
-        wanted = {row.name for row in self.rows if row.name in only or row.group == BASE}
+        own = {row.base for row in self.rows}  # needed with the rows that name them alone
+        always = {row.name for row in self.rows if row.group == BASE} - own
+        wanted = always | {row.name for row in self.rows if row.name in only}
         wanted |= {self.base_of(row) for row in self.rows if row.name in wanted}
         return [row for row in self.rows if row.name in wanted]
 
@@ -167,27 +142,17 @@ class PlacedJob:
 
 @dataclass(frozen=True)
 class Plan:
-    """A table that is to be measured, or was.
-
-    Attributes:
-        table: its declaration.
-        rows, blocks, columns: in their order; a table without blocks has one, which is empty.
-        seeds: of every row.
-        row_budget: processor seconds a job may take.
-        variant: which part of the table it is, where a part has files of its own.
-        title: above it.
-        placed: its jobs; none of a table that comes from a file.
-    """
+    """A table that is to be measured, or was."""
 
     table: Table
     rows: list[Row]
-    blocks: list[str]
+    blocks: list[str]  # a table without blocks has one, which is empty
     columns: list[str]
     seeds: list[int]
     row_budget: float | None
-    variant: str | None
+    variant: str | None  # which part of the table it is, where a part has files of its own
     title: str
-    placed: list[PlacedJob] = field(default_factory=list)
+    placed: list[PlacedJob] = field(default_factory=list)  # none of a table that comes from a file
 
     @property
     def file(self) -> str:

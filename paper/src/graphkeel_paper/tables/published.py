@@ -77,17 +77,11 @@ def published_for(dataset: str) -> dict[str, Published]:
 
 @dataclass(frozen=True)
 class _Tolerance:
-    """How near a number must come to count as reproduced.
+    """How near a number must come to count as reproduced."""
 
-    Attributes:
-        base: points between two accuracies of the untouched model.
-        gain: points between two gains.
-        errors: standard errors of ours between two gains.
-    """
-
-    base: float = 1.0
-    gain: float = 0.5
-    errors: float = 2.0
+    base: float = 1.0  # points between two accuracies of the untouched model
+    gain: float = 0.5  # points between two gains
+    errors: float = 2.0  # standard errors of ours between two gains
 
 
 _NEAR = _Tolerance()

@@ -101,21 +101,13 @@ class ControllerMethod(CheckedMethod):
 
 @dataclass(frozen=True)
 class _PaperLimits:
-    """When the paper's form, which has never ended in a proof, is given up.
+    """When the paper's form, which has never ended in a proof, is given up."""
 
-    Attributes:
-        rounds: of many states and many gradient steps each.
-        boxes: of a proof, in each of its rounds.
-        literal_rounds: of one gradient step each.
-        solver_steps: of Z3 a question, in its own unit.
-        seconds: more than any of it takes.
-    """
-
-    rounds: int = 5
-    boxes: int = 400
-    literal_rounds: int = 100
-    solver_steps: int = 5_000_000
-    seconds: float = 1e9
+    rounds: int = 5  # of many states and many gradient steps each
+    boxes: int = 400  # of a proof, in each of its rounds
+    literal_rounds: int = 100  # of one gradient step each
+    solver_steps: int = 5_000_000  # of Z3 a question, in its own unit
+    seconds: float = 1e9  # more than any of it takes
 
 
 _LIMITS = _PaperLimits()

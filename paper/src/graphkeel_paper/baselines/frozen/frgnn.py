@@ -39,20 +39,12 @@ class FrgnnConfig:
 
 @dataclass(frozen=True)
 class FRGNN(CheckedMethod):
-    """Replace labelled nodes by g(e_c).
-
-    Args:
-        name: of the row.
-        classes: "one" for the paper's starred rows; FRGNN itself replaces "all".
-        base: "given" works on the frozen model; "gcn" first trains and freezes a GCN, for the
-            paper's FRGNN_GCN row.
-        config: how g is trained.
-    """
+    """Replace labelled nodes by g(e_c)."""
 
     needs_labels = True
     name: str = "frgnn"
-    base: Literal["given", "gcn"] = "given"
-    classes: Literal["one", "all"] = "one"
+    base: Literal["given", "gcn"] = "given"  # "gcn" first trains and freezes one (FRGNN_GCN)
+    classes: Literal["one", "all"] = "one"  # of the paper's starred rows; FRGNN itself: all
     config: FrgnnConfig = field(default_factory=FrgnnConfig)
 
     @property

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 import torch
 import torch.nn.functional as F
-from scipy.special import betaln, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 from torch import Tensor, nn
 
 from graphkeel.runs.method import CheckedMethod, Given, MethodResult
@@ -31,7 +31,8 @@ from graphkeel_paper.baselines.training import (
 
 @dataclass(frozen=True)
 class MHAugConfig:
-    """The published defaults (argument defaults of the authors' main.py)."""
+    """The published defaults (argument defaults of the authors' main.py), where λ2, the weight of
+    the count of equal drops, is 0."""
 
     proposals: int = 7000  # at most
     accepted: int = 2000  # training ends after as many
@@ -49,26 +50,18 @@ class MHAugConfig:
     width_nodes: float = 1.0
     weight_edges: float = 1.0  # λ1
     weight_nodes: float = 1.0
-    multiplicity_edges: float = 0.0  # λ2: of the count of equal drops; off in the published runs
-    multiplicity_nodes: float = 0.0
     consistency: float = 2.0  # weight of the KL term
     entropy: float = 0.2  # weight of the entropy term
 
 
 @dataclass(frozen=True)
 class State:
-    """An augmented graph.
+    """An augmented graph."""
 
-    Attributes:
-        edge_share, node_share: shares of edges and nodes dropped.
-        entries: which entries of the pattern are left, bool.
-        nodes: 1 where a node keeps its features, else 0, shape (N, 1).
-    """
-
-    edge_share: float
+    edge_share: float  # dropped
     node_share: float
-    entries: Tensor
-    nodes: Tensor
+    entries: Tensor  # which of the pattern's are left, bool
+    nodes: Tensor  # 1 where a node keeps its features, else 0, shape (N, 1)
 
 
 class Chain:
@@ -125,11 +118,10 @@ class Chain:
         """Log-density of every node's ego-graph change, up to a constant."""
         c = self.config
         edges, nodes = self.ego_change(state)
-        return c.weight_edges * _log_normal(
-            edges, c.mu_edges, c.slope_edges * uncertainty + c.width_edges
-        ) + c.weight_nodes * _log_normal(
-            nodes, c.mu_nodes, c.slope_nodes * uncertainty + c.width_nodes
-        )
+        wide_edges = c.slope_edges * uncertainty + c.width_edges
+        wide_nodes = c.slope_nodes * uncertainty + c.width_nodes
+        of_edges = c.weight_edges * _log_normal(edges, c.mu_edges, wide_edges)
+        return of_edges + c.weight_nodes * _log_normal(nodes, c.mu_nodes, wide_nodes)
 
     def ego_change(self, state: State) -> tuple[Tensor, Tensor]:
         """Share of each node's two-hop walks that the dropped edges, and the dropped nodes, take
@@ -145,19 +137,13 @@ class Chain:
 
     def _proposal(self, start: State, end: State) -> float:
         """log q(end | start)."""
-        c, n_edges, n_nodes = self.config, self.pattern.n_edges, self.pattern.n_nodes
-        value = truncated_log_density(end.edge_share, start.edge_share, c.sigma_edges)
-        value += truncated_log_density(end.node_share, start.node_share, c.sigma_nodes)
-        value += c.multiplicity_edges * _log_beta(n_edges, end.edge_share)
-        return value + c.multiplicity_nodes * _log_beta(n_nodes, end.node_share)
+        edges = truncated_log_density(end.edge_share, start.edge_share, self.config.sigma_edges)
+        nodes = truncated_log_density(end.node_share, start.node_share, self.config.sigma_nodes)
+        return edges + nodes
 
 
 def _log_normal(value: Tensor, mean: float, width: Tensor) -> Tensor:
     return -((value - mean) ** 2) / (2 * width**2)
-
-
-def _log_beta(count: int, share: float) -> float:
-    return float(betaln(count - count * share + 1, count * share + 1))
 
 
 def truncated_draw(mean: float, sigma: float, uniform: float) -> float:

@@ -33,22 +33,14 @@ class WordsConfig:
 
 @dataclass(frozen=True)
 class Words(Rival):
-    """A network trained from scratch on the labels; the given model is not asked.
-
-    Args:
-        name: of the row.
-        hidden: units between its layers.
-        hops: of personalised PageRank after the second layer (APPNP); None: a convolution in each
-            layer (GCN).
-        teleport: of these hops.
-        settings: of the trainings that labels choose from.
-        dropout, rate, epochs: of every training.
-    """
+    """A network trained from scratch on the labels; the given model is not asked."""
 
     needs_labels = True
     name: str = "gcn-words"
     hidden: int = 16
-    hops: int | None = None
+    hops: int | None = (
+        None  # of PageRank after the second layer (APPNP); None: a GCN's convolutions
+    )
     teleport: float = 0.1
     settings: tuple[WordsConfig, ...] = (
         WordsConfig(),
@@ -78,18 +70,11 @@ class Words(Rival):
 
 @dataclass(frozen=True, eq=False)
 class _Wanted:
-    """Nodes and weights of several trainings side by side.
+    """Nodes and weights of several trainings side by side."""
 
-    Attributes:
-        nodes: in one set of labels or several, shape (n,).
-        classes: theirs, shape (n,).
-        weights: of each node in the loss of each set, shape (n, sets): one over the set's size, or
-            0 outside it.
-    """
-
-    nodes: Tensor
+    nodes: Tensor  # in one set of labels or several, shape (n,)
     classes: Tensor
-    weights: Tensor
+    weights: Tensor  # in the loss of each set: one over its size, or 0 outside it, shape (n, sets)
 
     @classmethod
     def of(cls, sets: Sequence[Tensor], y: Tensor) -> _Wanted:
