@@ -73,8 +73,9 @@ class Words(Rival):
         alone = replace(self, settings=self.settings[:1])
         found = alone._trained(task, [task.train_mask.nonzero().flatten()], seed)
         is_gcn = self.hops is None
-        kind, options = ("gcn", {}) if is_gcn else ("appnp", {"k": self.hops})
+        options: dict[str, Any] = {} if is_gcn else {"k": self.hops}
         sizes = (task.n_features, task.n_classes)
+        kind = "gcn" if is_gcn else "appnp"
         model = build_model(kind, *sizes, hidden=self.hidden, **options)
         names = ("conv1", "conv2") if is_gcn else ("lin1", "lin2")
         for name, weights, bias in zip(names, found.weights, found.biases, strict=True):
