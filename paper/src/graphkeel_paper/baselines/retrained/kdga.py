@@ -2,8 +2,8 @@
 on the original.
 
 An edge predictor proposes the augmented graph; teacher and student share two GCN layers and have a
-head each. As in the authors' code matrices are N × N, so graphs of more than some ten thousand nodes
-are refused."""
+head each. As in the authors' code matrices are N × N: a graph on which they do not fit into memory
+is refused."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def edge_loss(logits: Tensor, adjacency: Tensor) -> Tensor:
 
 
 def sampled(logits: Tensor, adjacency: Tensor, noise: Tensor, config: KDGAConfig) -> Tensor:
-    """A draw of the augmented graph, 0/1: relaxed Bernoulli of P = α M / max M + (1 − α) A, rounded,
-    with straight-through gradients; pairs above the diagonal mirrored, unit diagonal."""
+    """A draw of the augmented graph, 0/1: relaxed Bernoulli of P = α M / max M + (1 − α) A,
+    rounded, with straight-through gradients; pairs above the diagonal mirrored, unit diagonal."""
     least = torch.finfo(torch.float32).eps  # where torch's distribution clamps, too
     mixed = config.alpha * logits / logits.max() + (1 - config.alpha) * adjacency
     odds = mixed.clamp(least, 1 - least).logit() + noise.clamp(least, 1 - least).logit()
