@@ -8,7 +8,8 @@ is refused."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,7 @@ from graphkeel_paper.baselines.training import (
     descend,
     dropout,
     seeded,
+    trained,
     unit_scale,
 )
 
@@ -29,9 +31,12 @@ Multiply = Callable[[Tensor], Tensor]  # a normalised graph
 
 
 @dataclass(frozen=True)
-class KDGAConfig:
+class KDGA(CheckedMethod):
     """The authors' best parameters for Cora (param/best_parameters.json, loss_mode 0)."""
 
+    needs_labels = True
+    name: str = "kdga"
+    retrains: bool = True
     hidden: int = 256
     dropout: float = 0.6
     alpha: float = 0.3  # share of the predictor in the edge probabilities
@@ -48,36 +53,23 @@ class KDGAConfig:
     patience: int = 200
     matrices: int = 25  # N × N, float32, that an epoch holds at once (24 measured on Cora)
 
-
-_CORA = KDGAConfig()
-PRESETS = {
-    "cora": _CORA,
-    "citeseer": replace(
-        _CORA,
-        alpha=0.5,
-        weight_edges=1.0,
-        weight_distilling=5.0,
-        edge_epochs=300,
-        classifier_epochs=300,
-    ),
-}  # the authors give none for other graphs
-
-
-@dataclass(frozen=True)
-class KDGA(CheckedMethod):
-    """config None: the preset of the task's name, else Cora's."""
-
-    needs_labels = True
-    name: str = "kdga"
-    config: KDGAConfig | None = None
-    retrains: bool = True
-
     def _fit_predict(self, given: Given) -> MethodResult:
-        config = self.config or PRESETS.get(given.task.name, _CORA)
-        size = 4 * config.matrices * given.task.n_nodes**2
+        size = 4 * self.matrices * given.task.n_nodes**2
         require_memory(size, f"KDGA on {given.task.n_nodes} nodes", "Take a smaller graph.")
+        config = replace(self, **PRESETS.get(given.task.name, {}))
         with seeded(given.seed):
             return _Training(given, config).run()
+
+
+PRESETS: dict[str, dict[str, Any]] = {  # the authors give no others
+    "citeseer": {
+        "alpha": 0.5,
+        "weight_edges": 1.0,
+        "weight_distilling": 5.0,
+        "edge_epochs": 300,
+        "classifier_epochs": 300,
+    },
+}
 
 
 class EdgePredictor(nn.Module):
@@ -101,7 +93,7 @@ def edge_loss(logits: Tensor, adjacency: Tensor) -> Tensor:
     return pairs / (2 * (pairs - ones)) * loss
 
 
-def sampled(logits: Tensor, adjacency: Tensor, noise: Tensor, config: KDGAConfig) -> Tensor:
+def sampled(logits: Tensor, adjacency: Tensor, noise: Tensor, config: KDGA) -> Tensor:
     """A draw of the augmented graph, 0/1: relaxed Bernoulli of P = α M / max M + (1 − α) A,
     rounded, with straight-through gradients; pairs above the diagonal mirrored, unit diagonal."""
     least = torch.finfo(torch.float32).eps  # where torch's distribution clamps, too
@@ -171,7 +163,7 @@ def _mean_kl(log_wanted: Tensor, log_beliefs: Tensor) -> Tensor:
 
 
 class _Training:
-    def __init__(self, given: Given, config: KDGAConfig) -> None:
+    def __init__(self, given: Given, config: KDGA) -> None:
         task = given.task
         self.task, self.labelled, self.config = task, given.labelled, config
         self.x, self.labels = unit_scale(task.x), task.y[given.labelled]
@@ -196,20 +188,18 @@ class _Training:
         epochs = self._train_together()
         self.best.restore()
         decision = {
-            **asdict(self.config),
-            "classifier_epochs_run": warm_epochs,
-            "epochs_run": epochs,
+            "classifier_epochs": warm_epochs,
+            "epochs": epochs,
             "best_epoch": self.best.epoch,
-            "validation": self.best.accuracy,
             "drawn_edges": self.drawn_edges,
-            "original_edges": _edges_of(self.adjacency),
         }
         return MethodResult(self._predict(self.classifier.student), None, decision)
 
     def _train_predictor(self) -> None:
-        optimiser = torch.optim.Adam(self.predictor.parameters(), lr=self.config.lr)
-        for _ in range(self.config.edge_epochs):
-            descend(optimiser, edge_loss(self.predictor(self.spread_twice), self.adjacency))
+        def loss() -> Tensor:
+            return edge_loss(self.predictor(self.spread_twice), self.adjacency)
+
+        trained(self.predictor, loss, self.config.edge_epochs, rate=self.config.lr)
 
     def _train_classifier(self) -> int:
         """Teacher and student on the original graph; ends early, but keeps its last weights."""
@@ -238,7 +228,7 @@ class _Training:
         c = self.config
         logits = self.predictor(self.spread_twice)
         graph = sampled(logits, self.adjacency, torch.rand_like(logits), c)
-        self.drawn_edges = _edges_of(graph)
+        self.drawn_edges = int(graph.detach().sum() - len(graph)) // 2
         teacher = self.classifier.teacher(normalised(graph).matmul, self.x)
         student = self.classifier.student(self.original, self.x)
         kept = (graph * self.adjacency).nonzero().T
@@ -260,8 +250,3 @@ class _Training:
     def _predict(self, head: Callable[[Multiply, Tensor], Tensor]) -> Tensor:
         self.classifier.eval()
         return head(self.original, self.x)
-
-
-def _edges_of(graph: Tensor) -> int:
-    """Pairs above the diagonal."""
-    return int((graph.detach() > 0.5).sum() - len(graph)) // 2
