@@ -171,8 +171,8 @@ class Plan:
         specification.
 
         Rows of one column, seed and base model share its training, so they come together. Heavy
-        rows come last and seed by seed: a run that is killed then has the most to show, and the first seed
-        says what the others cost."""
+        rows come last and seed by seed: a run that is killed then has the most to show, and the
+        first seed says what the others cost."""
         plan = replace(self, **changes)
         rows = sorted(plan.rows, key=lambda row: row.model)
         light = [(column, seed) for column in plan.columns for seed in plan.seeds]
