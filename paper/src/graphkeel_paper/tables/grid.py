@@ -85,7 +85,7 @@ class _Worker:
         self.pipe.send((measure, job))
 
     def result(self) -> tuple[Job, Measurement]:
-        """What came of it."""
+        """The job, and its measurement."""
         try:
             return self.job, self.pipe.recv()
         except EOFError:
