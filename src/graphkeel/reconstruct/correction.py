@@ -175,17 +175,13 @@ def written(
     release_memory()
     posterior = context.tensor(decision.posterior)
     x, linear = context.x, context.linear
-    if linear is None and not context.passes_gradients():
+    narrow = context.narrowed(settings.rank) if linear is None else None
+    if linear is None and narrow is None:
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
             " instead of the smallest change"
         )
         return context.blend(posterior), None
-    narrow = propagation = None
-    if linear is None:
-        known = None if earlier is None else earlier.logits
-        narrow = context.narrowed(settings.rank, known)
-        propagation = context.propagation
     steered = steer(
         context.differentiable_logits_for,
         x,
@@ -194,7 +190,7 @@ def written(
         settings,
         linear=linear,
         narrow=narrow,
-        propagation=propagation,
+        propagation=context.propagation if linear is None else None,
         earlier=earlier,
     )
     return steered.features, steered

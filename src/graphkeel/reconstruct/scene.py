@@ -3,6 +3,8 @@ smoothed and seen from several sides; computed on first use and kept."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +15,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from graphkeel.graph.features import ReluFeatures, UnitRows, sparse_rows, unit_rows
 from graphkeel.graph.propagate.adjacency import normalise
-from graphkeel.graph.propagate.local import hops_of, pagerank
+from graphkeel.graph.propagate.local import hops_of, pagerank, walked_on
 from graphkeel.graph.propagate.rowwise import fold, mean_row, rowwise
 from graphkeel.graph.propagate.view import Links, View, kept
 from graphkeel.graph.rows import softmax
@@ -26,6 +28,7 @@ class SceneSettings:
     """Attributes:
     teleport: share of a random walk that returns to where it began.
     steps: of the walk that smooths features and answers.
+    sweeps: steps of a walk that is taken up again, at the nodes that have changed.
     wide: features beyond which they are reduced for covariances, to
     narrow: principal components, found on about
     sample: evenly spaced nodes, but not many more than
@@ -38,9 +41,10 @@ class SceneSettings:
 
     teleport: float = 0.1
     steps: int = 10
+    sweeps: int = 3
     wide: int = 64
     narrow: int = 32
-    sample: int = 50_000
+    sample: int = 20_000
     sampled: int = 1 << 26
     units: int = 256
     bias: float = 0.5
@@ -71,6 +75,8 @@ class Scene:
         self.seed = seed
         self.settings = settings
         self.matrix = normalise(edges, len(x)) if isinstance(edges, np.ndarray) else edges
+        self._walks: dict[str, Array] = {}  # of then, to be taken up at
+        self._stale = np.zeros(0, np.int64)  # nodes
 
     def spread(self, values: Array, steps: int | None = None, *, over: bool = False) -> Array:
         """Personalised PageRank of values (N, …), cut off after some steps; written over them, if
@@ -83,13 +89,53 @@ class Scene:
         found = pagerank(self.matrix, flat, steps, self.settings.teleport, out)
         return found.reshape(values.shape)
 
+    @contextmanager
+    def taken_up(self, walks: dict[str, Array], stale: NDArray[np.int64]) -> Iterator[None]:
+        """What is walked within goes on from these walks, at these nodes.
+
+        Args:
+            walks: of then, by name.
+            stale: ascending ids of the nodes that have come or have changed since.
+        """
+        self.__dict__.pop("smoothed_beliefs", None)
+        self._walks, self._stale = walks, stale
+        try:
+            yield
+        finally:
+            self._walks = {}
+            self.__dict__.pop("smoothed_beliefs", None)
+
+    def walked(
+        self, name: str, steps: int | None, function: Callable[..., Array], *arrays: Any
+    ) -> Array:
+        """A function of rows of arrays, spread over the graph; taken up from the walk of then at
+        nodes that have changed since, where there is one.
+
+        Args:
+            name: of the walk.
+            steps: None: those that smooth.
+            function: of blocks of the arrays, to values of shape (n, …).
+            arrays: with a row for each node.
+        """
+        if name not in self._walks:
+            return kept(self.spread(rowwise(function, *arrays), steps, over=True))
+        found = self._walks[name]
+        if not len(self._stale):
+            return found
+        flat = found.reshape(len(found), -1)
+        values = function(*(array[self._stale] for array in arrays))
+        numbers = (self.settings.sweeps, self.settings.teleport)
+        anew = values.reshape(len(values), -1)
+        again = walked_on(self.matrix, flat, self._stale, anew, *numbers)
+        return again.reshape(self.n_nodes, *found.shape[1:])
+
     @property
     def beliefs(self) -> Array:
         return rowwise(softmax, self.logits)
 
     @cached_property
     def smoothed_beliefs(self) -> Array:
-        return self.spread(self.beliefs)
+        return self.walked("model~", None, softmax, self.logits)
 
     @cached_property
     def reduced(self) -> Array:

@@ -84,7 +84,7 @@ class Links:
 
     def __getitem__(self, nodes: Any) -> sparse.csr_matrix:
         rows = self.matrix[nodes]
-        ids = Nodes(len(self))[nodes] if isinstance(nodes, slice) else np.asarray(nodes)
+        ids = Nodes(len(self))[nodes]
         own = np.repeat(ids, np.diff(rows.indptr)) == rows.indices
         values = np.where(own, np.float32(0), rows.data)
         rows = sparse.csr_matrix((values, rows.indices, rows.indptr), shape=rows.shape)
@@ -138,6 +138,11 @@ class Layers:
     @property
     def home(self) -> Any:
         return home_of(self.values)
+
+    @property
+    def root(self) -> Any:
+        """What functions of rows are taken of."""
+        return self.values.root if isinstance(self.values, Layers) else self.values
 
     def __len__(self) -> int:
         return int(self.shape[0])
