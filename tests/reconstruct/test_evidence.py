@@ -114,7 +114,8 @@ def test_pseudo_labels_are_the_surest_of_each_class() -> None:
     assert found[3:6].sum() == 0
     assert found[6].tolist() == [0, 1]  # of one there is one
     assert found[7].tolist() == [1, 0]  # a label stands
-    at_least = pseudo_labels(labels, posterior, EvidenceSettings(share=0.1, fewest=2))[:, 0]
+    made = pseudo_labels(labels, posterior, EvidenceSettings(share=0.1, fewest=2))
+    at_least = rowwise(*made)[:, 0]
     assert np.flatnonzero(at_least[:, 0]).tolist() == [0, 1, 7]
 
 

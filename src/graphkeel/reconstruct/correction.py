@@ -174,9 +174,9 @@ def written(
     A model that passes no gradients back gets the blend of class anchors, its user a warning."""
     release_memory()
     posterior = context.tensor(decision.posterior)
-    x, linear = context.x, context.linear
-    narrow = context.narrowed(settings.rank) if linear is None else None
-    if linear is None and narrow is None:
+    x, is_linear = context.x, context.linear is not None
+    narrow = None if is_linear else context.narrowed(settings.rank)
+    if narrow is None and not is_linear:
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
             " instead of the smallest change"
@@ -188,9 +188,9 @@ def written(
         posterior.argmax(dim=1),
         posterior,
         settings,
-        linear=linear,
+        linear=context.linear,
         narrow=narrow,
-        propagation=context.propagation if linear is None else None,
+        propagation=None if is_linear or earlier is not None else context.propagation,
         earlier=earlier,
     )
     return steered.features, steered

@@ -103,7 +103,8 @@ class Resumable:
 
     Attributes:
         before: log-probabilities after the round before the last, shape (N, C).
-        walks: what the last round has spread over the graph, by name, shape (N, …).
+        walks: what was spread over the graph for the last round, by name, shape (N, …).
+        projection: of wide features, shape (1 + r, d); of others nothing.
         digests: of each node's features and links when all was chosen, shape (M,) with M <= N.
         names: the sources that the last round uses.
         judged: these at the labels that judge.
@@ -113,6 +114,7 @@ class Resumable:
 
     before: Array
     walks: dict[str, Array]
+    projection: Array
     digests: NDArray[np.int64]
     names: tuple[str, ...]
     judged: Judged
@@ -233,6 +235,7 @@ class _Choice:
         return Resumable(
             before=before,
             walks=_walks(scene, {name: found[name] for name in used}),
+            projection=scene.projection if scene.is_wide else np.zeros((0, 0), np.float32),
             digests=node_digests(scene.x, scene.matrix),
             names=tuple(used),
             judged=self.judged.sources(places),
@@ -244,6 +247,7 @@ class _Choice:
 def _walks(scene: Scene, evidence: Evidence) -> dict[str, Array]:
     """What pieces of evidence are made of that were spread, as `Scene.walked` names it."""
     found = {name.removesuffix("="): source.root for name, source in evidence.items()}
+    found["features"] = scene.smoothed
     if "model~" in found:
         found["model~"] = scene.smoothed_beliefs
     return {name: root for name, root in found.items() if isinstance(root, np.ndarray)}
@@ -370,7 +374,8 @@ def _taken_up(
     before = _grown(scene, resumable.before)
     unused = _without_weight([chosen])
     answer: Any = Layers(before[:, None], lambda part, *_: softmax(part))
-    with scene.taken_up(resumable.walks, np.union1d(changed, near).astype(np.int64)):
+    stale = np.union1d(changed, near).astype(np.int64)
+    with scene.taken_up(resumable.walks, resumable.projection, stale):
         found = dict(first_evidence(scene, labels, settings.evidence, unused))
         found |= second_evidence(scene, labels, answer, settings.evidence, unused)
         walks = _walks(scene, found)

@@ -33,6 +33,7 @@ from graphkeel.graph.suggest import suggested_nodes
 from graphkeel.models.batched import Inference
 from graphkeel.models.binding import arguments_again, check_scores, first_scores, is_plain
 from graphkeel.models.frozen import Scores
+from graphkeel.models.linear_map import LinearMap
 from graphkeel.models.narrowed import narrowed_by_weights
 from graphkeel.models.networks import share_convolution
 from graphkeel.models.outputs import ReturnType
@@ -300,7 +301,9 @@ class Reconstructor(Fitted):
         frozen, model_kwargs = self._bind(data, model_kwargs)
         asked_with = (frozen, data.x, data.edge_index, model_kwargs)
         again = again and data.x.dtype == torch.float32 and data.x.device.type == "cpu"
-        narrow = narrowed_by_weights(*asked_with) if again else None
+        narrow = None
+        if again and LinearMap.read(frozen) is None:  # a linear one is asked by products anyway
+            narrow = narrowed_by_weights(*asked_with)
         if narrow is None:
             scores = frozen.as_logits(first_scores(frozen, data, model_kwargs))
         else:

@@ -21,6 +21,7 @@ from graphkeel.graph.propagate.view import Links, View, kept
 from graphkeel.graph.rows import softmax
 
 Array = NDArray[np.float32]
+_OF_FEATURES = ("reduced", "projection", "smoothed", "smoothed_directions", "views", "relu_units")
 
 
 @dataclass(frozen=True)
@@ -90,20 +91,25 @@ class Scene:
         return found.reshape(values.shape)
 
     @contextmanager
-    def taken_up(self, walks: dict[str, Array], stale: NDArray[np.int64]) -> Iterator[None]:
+    def taken_up(
+        self, walks: dict[str, Array], projection: Array, stale: NDArray[np.int64]
+    ) -> Iterator[None]:
         """What is walked within goes on from these walks, at these nodes.
 
         Args:
             walks: of then, by name.
+            projection: of the features, then.
             stale: ascending ids of the nodes that have come or have changed since.
         """
-        self.__dict__.pop("smoothed_beliefs", None)
-        self._walks, self._stale = walks, stale
+        before = dict(vars(self))
+        for name in ("smoothed_beliefs", *_OF_FEATURES):
+            vars(self).pop(name, None)
+        self._walks, self._stale, self.projection = walks, stale, projection
         try:
             yield
         finally:
-            self._walks = {}
-            self.__dict__.pop("smoothed_beliefs", None)
+            vars(self).clear()
+            vars(self).update(before)
 
     def walked(
         self, name: str, steps: int | None, function: Callable[..., Array], *arrays: Any
@@ -142,12 +148,18 @@ class Scene:
         """The features, or their principal components where there are many."""
         if not self.is_wide:
             return self.x
+        mean, directions = self.projection[0], self.projection[1:]
+        return kept(rowwise(lambda part: (part - mean) @ directions.T, self.x))
+
+    @cached_property
+    def projection(self) -> Array:
+        """The mean of the features, and directions below it, shape (1 + r, d)."""
         mean = mean_row(self.x)
         sample = min(self.settings.sample, self.settings.sampled // self.x.shape[1])
         some = self.x[:: max(1, self.n_nodes // max(1, sample))] - mean
         n_kept = min(self.settings.narrow, *some.shape)
         _, _, directions = randomized_svd(some, n_kept, n_iter=2, random_state=self.seed)
-        return kept(rowwise(lambda part: (part - mean) @ directions.T, self.x))
+        return np.concatenate([mean[None], directions])
 
     @property
     def is_wide(self) -> bool:
@@ -155,7 +167,7 @@ class Scene:
 
     @cached_property
     def smoothed(self) -> Array:
-        return kept(self.spread(self.reduced))
+        return self.walked("features", None, np.asarray, self.reduced)
 
     @cached_property
     def smoothed_directions(self) -> Array:

@@ -181,11 +181,12 @@ def steer(
         chosen = replace(chosen, passes=min(chosen.again, chosen.passes))
         loop = _Loop(model, loss, chosen, start)
         del start
-    features = moved_along(x, length * loop.run(), basis)
+    moves = length * loop.run()
     fall, passes, unit = tuple(loop.fall), model.passes + 1, model.unit
     last = None if earlier is None else loop.logits * unit  # asked as the fit has found it may be
-    del loop, model  # the whole model needs the room for its messages
+    del loop, model, linear, narrow  # the whole model needs the room for its messages
     release_memory()
+    features = moved_along(x, moves, basis)
     with torch.no_grad():
         logits = forward(features) if last is None else last
     margins = loss.margins(logits)

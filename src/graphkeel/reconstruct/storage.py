@@ -29,7 +29,7 @@ _ANEW = {"given": "anew"}  # an argument of the model that belongs to a graph
 _AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
 _RESUMED = "resumable."  # begins the names of what a decision is taken up from
 _WALK = "walk."  # among them, of what was spread over the graph
-_PER_NODE = ("before", "digests", "served")  # the other arrays
+_OTHERS = ("before", "projection", "digests", "served")  # the other arrays
 _PROFILE = "profile."  # begins the names of what a later graph is compared with
 
 
@@ -135,7 +135,7 @@ def _resumable_parts(resumable: Resumable | None) -> Contents:
     if resumable is None:
         return {}, {}
     walks = {f"{_WALK}{name}": part for name, part in resumable.walks.items()}
-    parts = {name: getattr(resumable, name) for name in _PER_NODE}
+    parts = {name: getattr(resumable, name) for name in _OTHERS}
     parts |= walks | vars(resumable.judged)
     tensors = {name: torch.from_numpy(part) for name, part in parts.items()}
     return tensors, {"names": resumable.names, "chosen": resumable.chosen}
@@ -147,7 +147,7 @@ def _resumable(tensors: dict[str, Tensor], facts: dict[str, Any]) -> Resumable |
         return None
     walks = {name: part.numpy() for name, part in _named(tensors, _WALK).items()}
     parts = {name: part.numpy() for name, part in tensors.items() if not name.startswith(_WALK)}
-    own = {name: parts.pop(name) for name in _PER_NODE}
+    own = {name: parts.pop(name) for name in _OTHERS}
     names, chosen = tuple(facts["names"]), int(facts["chosen"])
     return Resumable(walks=walks, names=names, judged=Judged(**parts), chosen=chosen, **own)
 
