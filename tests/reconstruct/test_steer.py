@@ -385,7 +385,7 @@ def test_few_nodes_that_are_missing_take_steps_of_their_own() -> None:
     assert torch.equal(ask(found.features).argmax(dim=1), found.answer)
 
 
-def test_it_begins_where_it_was_left_and_other_nodes_move_as_those_alike() -> None:
+def test_it_begins_where_it_was_left() -> None:
     x = torch.eye(4)
     features = x[:3].clone()
     features[:2, 3] += torch.tensor([0.2, 0.4])
@@ -393,11 +393,6 @@ def test_it_begins_where_it_was_left_and_other_nodes_move_as_those_alike() -> No
     now = x.clone()
     now[1] *= 2.0  # its features are others by now
     earlier = Earlier(features, change, torch.tensor([[1.0, 0.0]] * 4))
-    wanted = torch.tensor([0, 0, 1, 0])
-    found = earlier.coefficients(now, wanted, 1.0, torch.eye(4))
     expected = torch.zeros(4, 4)
     expected[0, 3] = 0.2
-    torch.testing.assert_close(found, expected)
-    wanted[0] = 1  # the third, answered otherwise than wanted, moves as the first does
-    expected[2, 3] = 0.2
-    torch.testing.assert_close(earlier.coefficients(now, wanted, 1.0, torch.eye(4)), expected)
+    torch.testing.assert_close(earlier.coefficients(now, 1.0, torch.eye(4)), expected)

@@ -22,7 +22,7 @@ def node_digests(x: Any, matrix: Any, among: int | None = None) -> Ids:
         among: the first n nodes, and links between them; None: all.
     """
     n_nodes = matrix.shape[0] if among is None else among
-    ids = row_numbers(np.arange(n_nodes)[:, None])
+    ids = row_numbers(np.arange(1, n_nodes + 1)[:, None])  # that of zero is zero
     rows = matrix[:n_nodes]
     linked = np.where(rows.indices < n_nodes, ids[np.minimum(rows.indices, n_nodes - 1)], 0)
     found: Ids = rowwise(lambda part: row_numbers(np.ascontiguousarray(part)), x[:n_nodes])

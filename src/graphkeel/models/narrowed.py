@@ -112,8 +112,8 @@ def narrowed_by_weights(
                 found = model.logits(values, edges, **kwargs)
         except Exception:  # the model is not ours, and may raise anything
             continue
-        alike = {"rtol": 1e-3, "atol": 1e-4 * float(expected.abs().max())}
-        if torch.allclose(found[nodes], expected, **alike):
+        size = float(expected.abs().max())
+        if torch.allclose(found[nodes], expected, rtol=1e-3, atol=1e-4 * size):
             forward = partial(model.logits_of_copy, copied, edge_index=edges, **kwargs)
             passes = int(logits is not None)  # that the answers at all nodes took
             return Narrowed(asked(forward), values, basis, passes, None if passes else found)
@@ -127,12 +127,15 @@ def _at_some(
     part of the graph."""
     if kwargs or frozen.calling.signature.style is not Style.TENSORS:
         return None
-    nodes = np.linspace(0, len(x) - 1, min(len(x), count)).astype(np.int64)
+    nodes = np.unique(np.linspace(0, len(x) - 1, min(len(x), count)).astype(np.int64))
     matrix = normalise_as_given(edge_index.numpy(), len(x), loops="as given")
-    (part,) = fields_of(matrix, np.unique(nodes), Batches.of(frozen.module).hops)
+    (part,) = fields_of(matrix, nodes, Batches.of(frozen.module).hops)
     alone = FrozenModel(frozen.model, return_type=frozen.return_type)
-    found = alone.logits(x[part.nodes], part.edges)[: part.n_asked]
-    return part.nodes[: part.n_asked], found
+    try:
+        found = alone.logits(x[part.nodes], part.edges)
+    except Exception:  # the model is not ours, and may raise anything
+        return None
+    return part.nodes[: part.n_asked], found[: part.n_asked]
 
 
 def basis_of(frozen: FrozenModel, width: int) -> Tensor | None:

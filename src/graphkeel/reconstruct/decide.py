@@ -245,7 +245,7 @@ class _Choice:
 
 
 def _walks(scene: Scene, evidence: Evidence) -> dict[str, Array]:
-    """What pieces of evidence are made of that were spread, as `Scene.walked` names it."""
+    """Spread arrays that pieces of evidence are made of, by the names of `Scene.walked`."""
     found = {name.removesuffix("="): source.root for name, source in evidence.items()}
     found["features"] = scene.smoothed
     if "model~" in found:
@@ -455,7 +455,7 @@ def pooled(
 
     parts = Sets([evidence[name] for name in used], sets)
     if nodes is not None:
-        return added(nodes, parts[nodes])  # type: ignore[arg-type]
+        return added(scene.logits[nodes], parts[nodes])
     return rowwise(added, scene.logits, parts)  # type: ignore[no-any-return]
 
 

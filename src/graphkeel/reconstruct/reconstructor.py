@@ -301,13 +301,13 @@ class Reconstructor(Fitted):
         frozen, model_kwargs = self._bind(data, model_kwargs)
         asked_with = (frozen, data.x, data.edge_index, model_kwargs)
         again = again and data.x.dtype == torch.float32 and data.x.device.type == "cpu"
-        narrow = None
+        narrow = scores = None
         if again and LinearMap.read(frozen) is None:  # a linear one is asked by products anyway
             narrow = narrowed_by_weights(*asked_with)
-        if narrow is None:
-            scores = frozen.as_logits(first_scores(frozen, data, model_kwargs))
-        else:
+        if narrow is not None:
             scores = narrow.logits
+        if scores is None:
+            scores = frozen.as_logits(first_scores(frozen, data, model_kwargs))
         if n_classes not in (None, scores.shape[1]):
             raise ModelError(
                 f"this reconstruction was made for a model with {n_classes} classes",
@@ -456,7 +456,7 @@ class Reconstructor(Fitted):
         serving, _ = held_away(self._known(labels), rule)
         # what edges carry changes answers where neither features nor links have changed
         by_links = not self._fingerprint.carried and all(map(is_plain, self._arguments().values()))
-        posterior = self.posterior_.numpy() if by_links else None
+        posterior = self.posterior_.numpy() if by_links else None  # type: ignore[union-attr]
         return decide_again(
             context.scene, serving, self._rounds, rule.decide, self._resumable, posterior
         )

@@ -94,7 +94,7 @@ class Scene:
     def taken_up(
         self, walks: dict[str, Array], projection: Array, stale: NDArray[np.int64]
     ) -> Iterator[None]:
-        """What is walked within goes on from these walks, at these nodes.
+        """Walks within go on from these, at these nodes.
 
         Args:
             walks: of then, by name.

@@ -177,12 +177,12 @@ def steer(
     if earlier is None:
         loop = _Loop(model, loss, chosen)
     else:
-        start = earlier.coefficients(x, wanted, length, basis)
+        start = earlier.coefficients(x, length, basis)
         chosen = replace(chosen, passes=min(chosen.again, chosen.passes))
         loop = _Loop(model, loss, chosen, start)
         del start
     moves = length * loop.run()
-    fall, passes, unit = tuple(loop.fall), model.passes + 1, model.unit
+    fall, unit, passes = tuple(loop.fall), model.unit, model.passes + (earlier is None)
     last = None if earlier is None else loop.logits * unit  # asked as the fit has found it may be
     del loop, model, linear, narrow  # the whole model needs the room for its messages
     release_memory()
@@ -217,21 +217,14 @@ class Earlier:
     change: Tensor
     logits: Tensor
 
-    def coefficients(self, x: Tensor, wanted: Tensor, length: float, basis: Tensor) -> Tensor:
-        """Moves to begin with: those there were. Of the other nodes, those that the model answers
-        otherwise than wanted take the mean move of the nodes that are answered alike."""
+    def coefficients(self, x: Tensor, length: float, basis: Tensor) -> Tensor:
+        """Moves to begin with: those there were."""
         n_old = len(self.features)
         found = x.new_zeros(len(x), basis.shape[1])
         for rows in row_blocks(n_old):
             found[rows] = (self.features[rows] - x[rows]) @ (basis / length)
         now = relative_change(self.features, x[:n_old])
         found[:n_old][(now - self.change).abs() > 1e-3 * self.change + 1e-6] = 0.0
-        moved = (found != 0).any(dim=1)
-        means = x.new_zeros(self.logits.shape[1], basis.shape[1])
-        means.index_add_(0, wanted[moved], found[moved])
-        means /= wanted[moved].bincount(minlength=len(means)).clamp_min(1)[:, None]
-        away = ~moved & (self.logits.argmax(dim=1) != wanted)
-        found[away] = means[wanted[away]]
         return found
 
 

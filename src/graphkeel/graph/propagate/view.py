@@ -141,7 +141,7 @@ class Layers:
 
     @property
     def root(self) -> Any:
-        """What functions of rows are taken of."""
+        """The array, or products, that functions of rows are taken of."""
         return self.values.root if isinstance(self.values, Layers) else self.values
 
     def __len__(self) -> int:
@@ -191,7 +191,7 @@ class Sets:
         self.sets = sets
         self.home = home_of(*layers)
 
-    def __getitem__(self, rows: slice) -> list[Array]:
+    def __getitem__(self, rows: Any) -> list[Array]:
         return [layer[rows, self.sets] for layer in self.layers]
 
 
