@@ -55,7 +55,7 @@ def fit(**parameters: object) -> None:
         (lambda: LyapunovConfig(loss="margn"), "margin"),
         (lambda: RunSpec(labels="trian"), "train"),
         (lambda: RunSpec(method="difuse").find_method(), "diffuse"),
-        (lambda: AdaptSpec("a", "b", keep="sumary"), "summary"),
+        (lambda: AdaptSpec("a", "b", split="radnom"), "random"),
     ],
 )
 def test_values_that_were_mistyped(call, meant) -> None:

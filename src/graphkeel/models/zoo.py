@@ -183,8 +183,6 @@ def save_model(
     name: str,
     n_features: int,
     n_classes: int,
-    *,
-    subject: str = "",
     **options: Any,
 ) -> None:
     """Weights as safetensors, what is needed to build the network again in its metadata.
@@ -194,23 +192,13 @@ def save_model(
         model: a network of the zoo.
         name: its name there.
         n_features, n_classes: its input and output sizes.
-        subject: what it was trained on, in the writer's own words (`stored_subject`).
         options: of the network's constructor.
     """
     sizes = {"n_features": n_features, "n_classes": n_classes}
     description = {"name": name, **sizes, "options": options}
     weights = model.state_dict()
-    metadata = {"graphkeel": json.dumps(description), "subject": subject}
-    save_tensors(path, weights, {**metadata, "sha256": tensors_sha256(weights)})
-
-
-def stored_subject(path: Path) -> str:
-    """The task that a model stored by `save_model` was trained on, as its writer named it."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            return str((file.metadata() or {}).get("subject", ""))
-    except _UNREADABLE as error:
-        raise ModelError(f"{path} is not a stored model", got=str(error)) from error
+    metadata = {"graphkeel": json.dumps(description), "sha256": tensors_sha256(weights)}
+    save_tensors(path, weights, metadata)
 
 
 def load_model(path: Path) -> nn.Module:

@@ -57,6 +57,10 @@ def stored_facts(rec: Reconstructor) -> dict[str, Any]:
         "decision": rec.guard_.to_dict(),
         "evidence": shares_by_kind(rec.evidence_),
         "change": float(rec.change_.median()),
+        "weights": "",
+        "suggested": [],
+        "steps": [],
+        "folder": None,
     }
 
 

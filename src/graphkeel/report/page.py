@@ -93,8 +93,8 @@ def _rendered(sources: Sources) -> str:
         figures=[_figure(path) for path in sources.figures],
         tables=[_table(content) for content in sources.tables],
         seed_chart=_seed_chart(run),
-        class_chart=_class_chart(run, names),
-        own_chart=_own_chart(own, names),
+        shown=own or run,
+        class_chart=_class_chart(own or run, names),
         evidence_chart=bars(own["evidence"] if own else [], label="what the answers rest on"),
         commands=_commands(run, None if own else certificate),
         data=script_json(data),
@@ -119,7 +119,7 @@ def _class_names(
     if not sources.names:
         return []
     labels = [row["label"] for row in run["classes"]] if run else []
-    needed = own["classes"] if own else max(labels, default=-1) + 1
+    needed = own["n_classes"] if own else max(labels, default=-1) + 1
     if len(sources.names) < needed:
         raise ConfigError(f"there are {needed} classes to name", got=f"{len(sources.names)} names")
     return list(map(printable, sources.names))
@@ -127,17 +127,6 @@ def _class_names(
 
 def _called(label: int, names: list[str]) -> str:
     return names[label] if names else f"class {label}"
-
-
-def _own_chart(own: dict[str, Any] | None, names: list[str]) -> Markup:
-    if own is None:
-        return Markup("")
-    rows = [{**row, "name": _called(row["label"], names)} for row in own["by_class"]]
-    if own["tested"]:
-        tested = [{**row, **row["tested"]} for row in rows if row["tested"]]
-        return dumbbells(tested, label="test accuracy of each class, before and after")
-    label = "share of nodes predicted in each class, before and after"
-    return dumbbells(rows, label=label, neutral=True)
 
 
 def script_json(value: Any) -> Markup:
@@ -228,23 +217,22 @@ def _table(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _seed_chart(run: dict[str, Any] | None) -> Markup:
-    seeds = run["seeds"] if run else []
+    rows = [{"name": f"seed {row['seed']}", **row} for row in (run["seeds"] if run else [])]
+    return dumbbells(rows, label="accuracy of each seed, before and after")
+
+
+def _class_chart(shown: dict[str, Any] | None, names: list[str]) -> Markup:
     rows = [
-        {"name": f"seed {row['seed']}", "before": row["base"], "after": row["after"]}
-        for row in seeds
+        {**row, "name": _called(row["label"], names)} for row in (shown or {}).get("classes", [])
     ]
-    return dumbbells(rows, label="test accuracy of each seed, before and after")
-
-
-def _class_chart(run: dict[str, Any] | None, names: list[str]) -> Markup:
-    classes = run["classes"] if run else []
-    rows = [{**row, "name": _called(row["label"], names)} for row in classes]
-    return dumbbells(rows, label="test accuracy of each class, before and after")
+    what = "accuracy" if shown and shown["tested"] else "share of nodes"
+    neutral = what != "accuracy"
+    return dumbbells(rows, label=f"{what} of each class, before and after", neutral=neutral)
 
 
 _RUN_FLAGS = ("dataset", "model", "method", "split", "features")
 _PROTOCOL_FLAGS = ("labels", "pca")  # of keel-paper run
-_ADAPT_FLAGS = ("source", "target", "target_labels", "keep", "model", "method", "split", "features")
+_ADAPT_FLAGS = ("source", "target", "target_labels", "model", "method", "split", "features")
 _CERTIFY_FLAGS = ("dataset", "model", "split", "features", "seed")
 
 

@@ -61,8 +61,8 @@ class ScoredCase:
 
 
 def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
-    trained = replace(spec, method="none", keep="model", target_labels=0, reserve=0)
-    source, target, frozen, base = _trained(type(spec), json.dumps(asdict(trained)), seed)  # type: ignore[arg-type]
+    trained = json.dumps(asdict(spec.before_labels()))
+    source, target, frozen, base = _trained(type(spec), trained, seed)  # type: ignore[arg-type]
     nodes, classes, unscored = _known(spec, target, seed)
     y = torch.full_like(target.y, UNLABELLED)
     y[nodes] = classes

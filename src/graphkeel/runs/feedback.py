@@ -21,7 +21,7 @@ from graphkeel.label.files import Batch
 from graphkeel.models import accuracy
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.runs.methods import reconstructor_of
-from graphkeel.runs.run import Prepared, node_columns, prepare
+from graphkeel.runs.run import SCORED, TRAINED, VALIDATION, Prepared, node_columns, prepare
 from graphkeel.runs.specs import RunSpec
 
 
@@ -127,11 +127,11 @@ def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float
 def _nodes(rec: Reconstructor, prepared: Prepared, scored: Tensor) -> dict[str, Tensor]:
     task = prepared.task
     split = torch.zeros(task.n_nodes, dtype=torch.int8)
-    split[rec.labels_.nodes] = 2
-    split[task.train_mask] = 1
-    split[scored] = 3
+    split[rec.labels_.nodes] = VALIDATION
+    split[task.train_mask] = TRAINED
+    split[scored] = SCORED
     after = prepared.frozen(rec.features_, task.edge_index)
-    return node_columns(task.edge_index, task.y, split, prepared.base, after)
+    return node_columns(task, task.y, split, prepared.base, after)
 
 
 def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Batch]:

@@ -5,9 +5,9 @@ Light to import. `graphkeel-paper` extends them by its datasets, base models and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from graphkeel import __version__
 from graphkeel.core.errors import ConfigError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from graphkeel.runs.run import Outcome
 
 LABELS = ("train", "train+half-val", "train+val")
-_KEEPS = ("graph", "summary", "model")
 _SPLITS = ("most", "biased", "random", "public")
 
 
@@ -142,7 +141,6 @@ class AdaptSpec(_Spec):
         source, target: datasets or files with the same features and classes.
         model: sgc, gcn, gat, sage or appnp, trained on the source and then frozen, or `own`.
         method: `none`, or one of ours (`auto`, `auto-balanced`, …).
-        keep: what ours may keep of the source: the graph, its summary, or the model alone.
         target_labels: how many labels are drawn at random from the target, or a CSV file with the
             header node,label.
         reserve: this many nodes of the same draw are never scored, so that runs with fewer labels
@@ -159,7 +157,6 @@ class AdaptSpec(_Spec):
     target: str
     model: str = "sgc"
     method: str = "auto"
-    keep: str = "graph"
     target_labels: int | str = 0
     reserve: int = 0
     split: str = "most"
@@ -168,7 +165,6 @@ class AdaptSpec(_Spec):
     model_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_name("keep", self.keep, _KEEPS)
         check_name("the split", self.split, _SPLITS)
         if isinstance(self.target_labels, int) and self.target_labels < 0:
             raise ConfigError("target labels must not be negative", got=self.target_labels)
@@ -181,8 +177,7 @@ class AdaptSpec(_Spec):
     @property
     def title(self) -> str:
         labels = f"{self.target_labels} target labels"
-        words = (self.dataset, self.model, self.method, labels, f"keeps the {self.keep}")
-        return " · ".join(words)
+        return " · ".join((self.dataset, self.model, self.method, labels))
 
     def data_hash(self, seed: int) -> str:
         from graphkeel.runs.adapt_case import data_hash
@@ -193,6 +188,10 @@ class AdaptSpec(_Spec):
         from graphkeel.graph import load_graph
 
         return load_graph(name)
+
+    def before_labels(self) -> Self:
+        """The specification of the frozen model and both graphs alone."""
+        return replace(self, method="none", target_labels=0, reserve=0)
 
     def check_method(self) -> None:
         """That there is such a method."""
