@@ -50,8 +50,8 @@ class Profile:
         """
         context = rec._context
         answers = context.logits_for(rec.features_).argmax(dim=1)
-        order = np.random.default_rng(0).permutation(len(context.x))[:_SAMPLE]
-        some = torch.from_numpy(np.sort(order))
+        everything = torch.ones(len(context.x), dtype=torch.bool)
+        some = some_of(everything, _SAMPLE).sort().values
         return cls(
             rows=row_digests(context.x),
             sample=context.x[some].clone(),
@@ -88,6 +88,12 @@ def row_digests(x: Tensor) -> Tensor:
         bits = part.to("cpu", torch.float32).contiguous().view(torch.int32).numpy()
         found.append((bits.astype(np.int64) * weights).sum(axis=1))
     return torch.from_numpy(np.concatenate(found))
+
+
+def some_of(among: Tensor, most: int) -> Tensor:
+    """Ids of at most so many of the nodes that a mask (N,) selects, drawn at random."""
+    ids = among.nonzero().flatten().numpy()
+    return torch.from_numpy(np.random.default_rng(0).permutation(ids)[:most])
 
 
 def sureness(logits: Tensor) -> Tensor:

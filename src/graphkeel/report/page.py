@@ -16,10 +16,11 @@ from graphkeel import __version__
 from graphkeel.certificate import check_certificate
 from graphkeel.core.errors import CertificateError, ConfigError
 from graphkeel.core.files import write_text
+from graphkeel.core.names import class_names
 from graphkeel.core.optional import import_optional
 from graphkeel.core.text import printable
 from graphkeel.report.certificate_view import certificate_view, loop_data
-from graphkeel.report.charts import bars, dumbbells
+from graphkeel.report.charts import dumbbells
 from graphkeel.report.own_view import own_nodes, own_view
 from graphkeel.report.run_view import KEEL, is_adaptation, run_nodes, run_view
 from graphkeel.report.sources import Sources
@@ -76,7 +77,9 @@ def _rendered(sources: Sources) -> str:
     run = run_view(sources.run) if sources.run else None
     own = own_view(sources.own) if sources.own else None
     certificate = _certificate(sources)
-    names = _class_names(sources, run, own)
+    shown = own or run
+    n_classes = shown["n_classes"] if shown else len(sources.names)
+    names = list(map(printable, class_names(sources.names, n_classes)))
     data = {
         "names": names,
         "nodes": own_nodes(sources.own) if sources.own else run_nodes(sources.run),
@@ -91,11 +94,9 @@ def _rendered(sources: Sources) -> str:
         certificate=certificate,
         same_data=_same_data(sources),
         figures=[_figure(path) for path in sources.figures],
-        tables=[_table(content) for content in sources.tables],
         seed_chart=_seed_chart(run),
-        shown=own or run,
-        class_chart=_class_chart(own or run, names),
-        evidence_chart=bars(own["evidence"] if own else [], label="what the answers rest on"),
+        shown=shown,
+        class_chart=_class_chart(shown, names),
         commands=_commands(run, None if own else certificate),
         data=script_json(data),
         script=Markup(_text("report.js")),
@@ -110,19 +111,6 @@ def rendered(template: str, **values: Any) -> str:
     style = Markup(_text("report.css"))
     page = _template(template).render(style=style, version=__version__, **values)
     return "\n".join(map(printable, page.split("\n")))
-
-
-def _class_names(
-    sources: Sources, run: dict[str, Any] | None, own: dict[str, Any] | None
-) -> list[str]:
-    """The names that were given; empty: classes go by their numbers."""
-    if not sources.names:
-        return []
-    labels = [row["label"] for row in run["classes"]] if run else []
-    needed = own["n_classes"] if own else max(labels, default=-1) + 1
-    if len(sources.names) < needed:
-        raise ConfigError(f"there are {needed} classes to name", got=f"{len(sources.names)} names")
-    return list(map(printable, sources.names))
 
 
 def _called(label: int, names: list[str]) -> str:
@@ -198,21 +186,6 @@ def _figure(path: Path) -> dict[str, str]:
     return {
         "uri": f"data:image/svg+xml;base64,{content}",
         "caption": _CAPTIONS.get(path.stem, path.stem),
-    }
-
-
-def _table(content: dict[str, Any]) -> dict[str, Any]:
-    rows = content["rows"]
-    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    cells = {(row["method"], row["dataset"]): row for row in rows}
-    lines = [[cells.get((method, dataset)) for dataset in datasets] for method in methods]
-    return {
-        "number": content.get("table", ""),
-        "datasets": datasets,
-        "lines": [line for line in lines if any(line)],
-        "verdicts": content.get("verdicts", []),
-        "test": content.get("test", ""),
     }
 
 

@@ -21,6 +21,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
     after = [row["accuracy"] for row in run.rows]
     seeds = _shown_seeds(run)
     rows = [_seed_row(row) for row in run.rows]
+    largest = [one[name].max() for one in run.nodes.values() for name in _CLASSES]
     return {
         "spec": run.spec,
         "verdict": _verdict(run),
@@ -37,6 +38,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "seeds": rows,
         "reasons": any(row["reason"] or row["chosen"] for row in rows),
         "paper": run.manifest.get("published", {}),
+        "n_classes": 1 + max(map(int, largest), default=-1),
         "classes": class_rows(list(run.nodes.values())),
         "tested": changes(list(run.nodes.values())),
         "shown_seeds": seeds,
@@ -94,7 +96,8 @@ def run_nodes(run: RunFiles | None) -> dict[str, Any]:
     }
 
 
-_COLUMNS = ("y", "split", "before", "after", "degree")
+_CLASSES = ("y", "before", "after")
+_COLUMNS = (*_CLASSES, "split", "degree")
 
 
 def _shown_seeds(run: RunFiles) -> list[int]:

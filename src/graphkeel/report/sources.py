@@ -1,5 +1,5 @@
-"""The sources of a report in a folder: a run, a certificate, figures, tables. Files only; no model
-is loaded."""
+"""The sources of a report in a folder: a run, a certificate, figures. Files only; no model is
+loaded."""
 
 from __future__ import annotations
 
@@ -63,7 +63,6 @@ class Sources:
     certificate: dict[str, Any] | None = None
     checked: CheckResult | None = None  # what the independent checker says of it, asked now
     figures: list[Path] = field(default_factory=list)
-    tables: list[dict[str, Any]] = field(default_factory=list)
     names: tuple[str, ...] = ()  # of the classes; empty: their numbers
 
 
@@ -87,12 +86,11 @@ def find_sources(
         certificate=_certificate(certificates[0]) if certificates else None,
         checked=check_certificate(certificates[0]) if certificates else None,
         figures=_files(folders, "figure-*.svg"),
-        tables=[_table(path) for path in _files(folders, "table-*.json")],
     )
-    found = (sources.run, sources.own, sources.certificate, sources.figures, sources.tables)
+    found = (sources.run, sources.own, sources.certificate, sources.figures)
     if not any(found):
         raise ConfigError(
-            "nothing to report on: no run, reconstruction, certificate, figure or table was found",
+            "nothing to report on: no run, reconstruction, certificate or figure was found",
             got=", ".join(map(str, folders)),
             fix="Write some with --out of keel run, feedback or certify, or of keel-paper.",
         )
@@ -159,11 +157,4 @@ def _json_object(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read", got=str(error)[:200]) from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} must hold one JSON object", got=type(content).__name__)
-    return content
-
-
-def _table(path: Path) -> dict[str, Any]:
-    content = _json_object(path)
-    if not isinstance(content.get("rows"), list):
-        raise ConfigError(f"{path} is not a table written by keel-paper table", got="no rows")
     return content

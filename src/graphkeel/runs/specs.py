@@ -29,6 +29,26 @@ class _Spec(ABC):
     """A specification that runs seed by seed, whichever kind it is."""
 
     PROGRAM: ClassVar[str] = "keel"  # whose command runs it
+    method: str
+
+    def check(self, seed: int) -> None:
+        """That all names and the data exist, before any work."""
+        self.check_names()
+        if self.method != "none":
+            self.check_method()
+        self.data_hash(seed)
+
+    @abstractmethod
+    def check_names(self) -> None:
+        """That there are such a model, split and features."""
+
+    @abstractmethod
+    def check_method(self) -> None:
+        """That there is such a method."""
+
+    @abstractmethod
+    def data_hash(self, seed: int) -> str:
+        """SHA-256 of the data that a seed uses."""
 
     @abstractmethod
     def outcome(self, seed: int) -> Outcome:
@@ -107,12 +127,8 @@ class RunSpec(_Spec):
     def title(self) -> str:
         return f"{self.dataset} · {self.model} · {self.method} · labels: {self.labels}"
 
-    def check(self, seed: int) -> None:
-        """That model, method, split, features and data exist, before any work."""
-        self.check_names()
-        if self.method != "none":
-            self.find_method()
-        self.data_hash(seed)
+    def check_method(self) -> None:
+        self.find_method()
 
     def check_names(self) -> None:
         from graphkeel.graph.datasets.registry import FEATURES
@@ -194,7 +210,6 @@ class AdaptSpec(_Spec):
         return replace(self, method="none", target_labels=0, reserve=0)
 
     def check_method(self) -> None:
-        """That there is such a method."""
         from graphkeel.runs.methods import check_ours
 
         check_ours(self.method)
@@ -205,15 +220,11 @@ class AdaptSpec(_Spec):
 
         return adapted(self, case)
 
-    def check(self, seed: int) -> None:
-        """That model, method and data exist, before any work."""
+    def check_names(self) -> None:
         from graphkeel.models.zoo import MODELS, OWN
 
         if self.model != OWN:
             check_name("the model", self.model, MODELS)
-        if self.method != "none":
-            self.check_method()
-        self.data_hash(seed)
 
     def outcome(self, seed: int) -> Outcome:
         from graphkeel.runs.adapt import outcome
