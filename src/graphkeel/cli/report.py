@@ -16,13 +16,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from graphkeel.cli.shared.common import (
-    OWN_MODEL,
-    add_options,
-    emit,
-    emit_lines,
-    path_type,
-)
+from graphkeel.cli.shared.common import OWN_MODEL, add_options, emit, emit_lines, path_type
 from graphkeel.cli.shared.own_model import chosen_spec
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import read_lines

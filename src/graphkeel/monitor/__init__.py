@@ -3,8 +3,7 @@ answers still are, and what to do."""
 
 from graphkeel.monitor.advice import ACTIONS, MonitorSettings, Prices
 from graphkeel.monitor.drift import DriftTest
-from graphkeel.monitor.history import keep_report, read_history
-from graphkeel.monitor.profile import Profile
+from graphkeel.monitor.history import read_history
 from graphkeel.monitor.report import DriftReport, monitor
 
 __all__ = [
@@ -13,8 +12,6 @@ __all__ = [
     "DriftTest",
     "MonitorSettings",
     "Prices",
-    "Profile",
-    "keep_report",
     "monitor",
     "read_history",
 ]

@@ -20,12 +20,7 @@ _DRAWN = ("expected", "low", "high", "homophily", "homophily_fitted")
 def keep_report(folder: Path, report: DriftReport) -> DriftReport:
     """Add a report to the folder's history, and write the page about all of them; returns it.
 
-    Without the extra `report` there is no page; the history is kept all the same.
-
-    Args:
-        folder: of the run.
-        report: of now.
-    """
+    Without the extra `report` there is no page; the history is kept all the same."""
     with locked(folder):
         reports = [*read_history(folder), report.to_dict()]
         lines = [json.dumps(one, allow_nan=False) for one in reports]

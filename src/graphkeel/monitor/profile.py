@@ -22,32 +22,19 @@ NEAR = 3  # hops within which a label is near, as the format has it
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """Facts of a fitted graph.
+    """Facts of a fitted graph."""
 
-    Attributes:
-        rows: a digest of every node's features, int64, shape (N,).
-        sample: features of some nodes drawn at random, float32, shape (m, d).
-        confidence: of the frozen model there, its largest probability, shape (m,).
-        counts: nodes that are answered with each class, shape (C,).
-        within, edges: edges between nodes with the same answer, and all of them.
-        expected: percent of the unlabelled nodes right by the answers' own account.
-    """
-
-    rows: Tensor
-    sample: Tensor
-    confidence: Tensor
-    counts: Tensor
-    within: int
-    edges: int
-    expected: float
+    rows: Tensor  # a digest of every node's features, int64, shape (N,)
+    sample: Tensor  # features of some nodes drawn at random, float32, shape (m, d)
+    confidence: Tensor  # of the frozen model there, its largest probability, shape (m,)
+    counts: Tensor  # nodes that are answered with each class, shape (C,)
+    within: int  # edges between nodes with the same answer
+    edges: int  # all of them
+    expected: float  # percent of the unlabelled nodes right by the answers' own account
 
     @classmethod
     def of(cls, rec: Reconstructor) -> Profile:
-        """Of the graph that a reconstructor is on.
-
-        Args:
-            rec: fitted, with its graph.
-        """
+        """Of the graph that a reconstructor is on."""
         context = rec._context
         answers = context.logits_for(rec.features_).argmax(dim=1)
         everything = torch.ones(len(context.x), dtype=torch.bool)
@@ -70,14 +57,8 @@ class Profile:
 
     @classmethod
     def restored(cls, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Profile:
-        """From what `stored` gave.
-
-        Args:
-            tensors: by name.
-            facts: JSON values by name.
-        """
-        parts: dict[str, Any] = {**tensors, **facts}
-        return cls(**parts)
+        """From what `stored` gave."""
+        return cls(**{**tensors, **facts})
 
 
 def row_digests(x: Tensor) -> Tensor:

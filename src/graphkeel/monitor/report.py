@@ -164,21 +164,14 @@ def monitor(
 
 @dataclass(frozen=True, eq=False)
 class _Now:
-    """The graph as it is now, and the answers there.
+    """The graph as it is now, and the answers there."""
 
-    Attributes:
-        rec: a reconstructor of this graph.
-        arrived: nodes that came, or changed, since the fit, bool, shape (N,).
-        probabilities: of the classes, shape (N, C).
-        answers: after an update, shape (N,).
-        untouched: if nothing is done, shape (N,): features as they were written where a node is as
-            it was, and as they come elsewhere.
-    """
-
-    rec: Reconstructor
-    arrived: Tensor
-    probabilities: Tensor
-    answers: Tensor
+    rec: Reconstructor  # a reconstructor of this graph
+    arrived: Tensor  # nodes that came, or changed, since the fit, bool, shape (N,)
+    probabilities: Tensor  # of the classes, shape (N, C)
+    answers: Tensor  # after an update, shape (N,)
+    # if nothing is done, shape (N,): features as they were written where a node is as it was, and
+    # as they come elsewhere
     untouched: Tensor
 
     @classmethod
@@ -240,13 +233,8 @@ def gain_of_labels(
 
     Labels are drawn from the probabilities as they are, and the answers decided with them; the
     probabilities after the labels say how much more right those answers are than the ones before.
-    Methods without such a decision gain nothing.
-
-    Args:
-        nodes: ids, int64, shape (k,).
-        apart: nodes that are unlike all labelled ones, bool, shape (N,); there as many labels bring
-            what they bring here when there are no others.
-    """
+    At nodes apart (N,) as many labels bring what they bring here when there are no others. Methods
+    without such a decision gain nothing."""
     if not rec._rounds:
         return 0.0
     probabilities = rec._probabilities().double()

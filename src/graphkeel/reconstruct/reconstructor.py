@@ -36,7 +36,9 @@ from graphkeel.models.frozen import Scores
 from graphkeel.models.networks import share_convolution
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.units import relative_change
-from graphkeel.monitor import DriftReport, MonitorSettings, Profile, keep_report, monitor
+from graphkeel.monitor import DriftReport, MonitorSettings, monitor
+from graphkeel.monitor.history import keep_report
+from graphkeel.monitor.profile import Profile
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,

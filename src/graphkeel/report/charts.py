@@ -12,29 +12,20 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class _Layout:
-    """Sizes in the units of the drawing.
+    """Sizes in the units of the drawing."""
 
-    Attributes:
-        width: of a chart.
-        row: height of a dumbbell.
-        left, right: margins for numbers.
-        letter: width of a letter on a phone, where letters are larger.
-        longest: letters of a name for which there is a margin.
-        top, bottom: edges of the loop's plot.
-        steps: of a loop that are drawn; one at rest looks the same from then on.
-        least: what a residual of zero is drawn as.
-    """
-
-    width: int = 640
-    row: int = 26
+    width: int = 640  # of a chart
+    row: int = 26  # height of a dumbbell
+    # left, right: margins for numbers
     left: int = 70
     right: int = 60
-    letter: int = 11
-    longest: int = 20
+    letter: int = 11  # width of a letter on a phone, where letters are larger
+    longest: int = 20  # letters of a name for which there is a margin
+    # top, bottom: edges of the loop's plot
     top: int = 34
     bottom: int = 244
-    steps: int = 60
-    least: float = 1e-17
+    steps: int = 60  # of a loop that are drawn; one at rest looks the same from then on
+    least: float = 1e-17  # what a residual of zero is drawn as
 
 
 _LAYOUT = _Layout()

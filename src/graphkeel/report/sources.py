@@ -23,16 +23,12 @@ Nodes = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class PageSettings:
-    """How much one page holds.
+    """How much one page holds."""
 
-    Attributes:
-        nodes: rows of nodes, over all seeds; beyond it the last seeds' nodes are left out, and of
-            one graph those that did not change.
-        named: uncertain nodes that are listed.
-    """
-
+    # rows of nodes, over all seeds; beyond it the last seeds' nodes are left out, and of one graph
+    # those that did not change
     nodes: int = 120_000
-    named: int = 50
+    named: int = 50  # uncertain nodes that are listed
 
 
 PAGE = PageSettings()
@@ -144,17 +140,11 @@ def _certificate(path: Path) -> dict[str, Any]:
     try:
         return read_certificate(path)
     except CertificateError:
-        content = _json_object(path)  # shown as rejected, with what it says
-    if content.get("format") != FORMAT:
-        raise CertificateError(f"{path} is not a certificate", got=repr(content.get("format")))
-    return content
-
-
-def _json_object(path: Path) -> dict[str, Any]:
+        pass  # shown as rejected, with what it says
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read", got=str(error)[:200]) from error
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path} must hold one JSON object", got=type(content).__name__)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise CertificateError(f"{path} is not a certificate", got=str(content)[:80])
     return content

@@ -33,21 +33,13 @@ from graphkeel.runs.specs import AdaptSpec
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """The input of every method.
+    """The input of every method."""
 
-    Attributes:
-        frozen: the model, trained on the source.
-        source: with its split.
-        target: with the known labels and no others; its masks select nothing.
-        nodes: ids of the target's labelled nodes, int64, shape (L,).
-        seed: of everything random.
-    """
-
-    frozen: FrozenModel
-    source: GraphTask
-    target: GraphTask
-    nodes: Tensor
-    seed: int
+    frozen: FrozenModel  # the model, trained on the source
+    source: GraphTask  # with its split
+    target: GraphTask  # with the known labels and no others; its masks select nothing
+    nodes: Tensor  # ids of the target's labelled nodes, int64, shape (L,)
+    seed: int  # of everything random
 
 
 @dataclass(frozen=True, eq=False)

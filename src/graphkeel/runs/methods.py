@@ -23,23 +23,14 @@ class Reconstruction(CheckedMethod):
     """A `Reconstructor` on the labels that a table allows.
 
     The paper's methods take what validation prefers, so that the table shows what the method itself
-    does.
+    does."""
 
-    Attributes:
-        name: of the row.
-        method: the Reconstructor's; None: the name.
-        risk: up to which a change is kept.
-        class_weight: None, or `balanced`.
-        without: sources of evidence that are left out.
-        random_weights: the model keeps its form and loses what it has learned.
-    """
-
-    name: str
-    method: MethodName | None = None
-    risk: float = 0.5
-    class_weight: ClassWeight = None
-    without: tuple[str, ...] = ()
-    random_weights: bool = False
+    name: str  # of the row
+    method: MethodName | None = None  # the Reconstructor's; None: the name
+    risk: float = 0.5  # up to which a change is kept
+    class_weight: ClassWeight = None  # None, or `balanced`
+    without: tuple[str, ...] = ()  # sources of evidence that are left out
+    random_weights: bool = False  # the model keeps its form and loses what it has learned
 
     @property
     def needs_labels(self) -> bool:  # type: ignore[override]

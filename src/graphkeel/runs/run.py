@@ -34,17 +34,11 @@ TRAINED, VALIDATION, SCORED = 1, 2, 3  # codes of a node's split
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The result of one seed.
+    """The result of one seed."""
 
-    Attributes:
-        row: plain values.
-        features: the rewritten ones, shape (N, d); None where they were left alone.
-        nodes: what the report lists, a column a name, each of shape (N,).
-    """
-
-    row: Row
-    features: Tensor | None
-    nodes: dict[str, Tensor]
+    row: Row  # plain values
+    features: Tensor | None  # the rewritten ones, shape (N, d); None where they were left alone
+    nodes: dict[str, Tensor]  # what the report lists, a column a name, each of shape (N,)
 
 
 @dataclass(frozen=True)

@@ -68,30 +68,19 @@ class _Spec(ABC):
 
 @dataclass(frozen=True)
 class RunSpec(_Spec):
-    """One method on one dataset.
+    """One method on one dataset."""
 
-    Args:
-        dataset: a name, or a file that `graphkeel.graph.load_graph` reads.
-        model: the frozen model: sgc, gcn, gat, sage or appnp, or `own`.
-        method: a name that `find_method` knows, or `none`.
-        labels: the labels that the method may use, one of `LABELS`.
-        split: biased, random or public; with a number after a colon (`random:0`) every seed gets
-            the split of that number, and differs in its initialisation alone.
-        features: auto, raw, rownorm, pca or pca-raw.
-        pca: number of components.
-        model_options: for the model's constructor.
-        method_options: for methods that take any.
-    """
-
-    dataset: str = "digits"
-    model: str = "sgc"
-    method: str = "none"
-    labels: str = "train"
+    dataset: str = "digits"  # a name, or a file that `graphkeel.graph.load_graph` reads
+    model: str = "sgc"  # the frozen model: sgc, gcn, gat, sage or appnp, or `own`
+    method: str = "none"  # a name that `find_method` knows, or `none`
+    labels: str = "train"  # the labels that the method may use, one of `LABELS`
+    # biased, random or public; with a number after a colon (`random:0`) every seed gets the split
+    # of that number, and differs in its initialisation alone
     split: str = "biased"
-    features: str = "auto"
-    pca: int = 20
-    model_options: dict[str, Any] = field(default_factory=dict)
-    method_options: dict[str, Any] = field(default_factory=dict)
+    features: str = "auto"  # auto, raw, rownorm, pca or pca-raw
+    pca: int = 20  # number of components
+    model_options: dict[str, Any] = field(default_factory=dict)  # for the model's constructor
+    method_options: dict[str, Any] = field(default_factory=dict)  # for methods that take any
 
     def __post_init__(self) -> None:
         check_name("labels", self.labels, LABELS)
@@ -151,34 +140,26 @@ class RunSpec(_Spec):
 
 @dataclass(frozen=True)
 class AdaptSpec(_Spec):
-    """One method that takes a model from a source graph to a target graph.
+    """One method that takes a model from a source graph to a target graph."""
 
-    Args:
-        source, target: datasets or files with the same features and classes.
-        model: sgc, gcn, gat, sage or appnp, trained on the source and then frozen, or `own`.
-        method: `none`, or one of ours (`auto`, `auto-balanced`, …).
-        target_labels: how many labels are drawn at random from the target, or a CSV file with the
-            header node,label.
-        reserve: this many nodes of the same draw are never scored, so that runs with fewer labels
-            are scored on the same nodes.
-        split: the source's split; `most` trains on four fifths of its labelled nodes and validates
-            on the rest.
-        features: `auto` (components fitted on the source where it has more features than that),
-            raw or rownorm.
-        components: how many.
-        model_options: for the model's constructor.
-    """
-
+    # source, target: datasets or files with the same features and classes
     source: str
     target: str
+    # sgc, gcn, gat, sage or appnp, trained on the source and then frozen, or `own`
     model: str = "sgc"
-    method: str = "auto"
+    method: str = "auto"  # `none`, or one of ours (`auto`, `auto-balanced`, …)
+    # how many labels are drawn at random from the target, or a CSV file with the header node,label
     target_labels: int | str = 0
+    # this many nodes of the same draw are never scored, so that runs with fewer labels are scored
+    # on the same nodes
     reserve: int = 0
+    # the source's split; `most` trains on four fifths of its labelled nodes and validates on the
+    # rest
     split: str = "most"
+    # `auto` (components fitted on the source where it has more features than that), raw or rownorm
     features: str = "auto"
-    components: int = 32
-    model_options: dict[str, Any] = field(default_factory=dict)
+    components: int = 32  # how many
+    model_options: dict[str, Any] = field(default_factory=dict)  # for the model's constructor
 
     def __post_init__(self) -> None:
         check_name("the split", self.split, _SPLITS)
