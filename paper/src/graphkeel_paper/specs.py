@@ -4,7 +4,7 @@ models and rivals. Light to import."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from graphkeel.core.names import check_name
 from graphkeel.runs import specs
@@ -23,23 +23,29 @@ AVERAGED = "+avg"  # a rival's settings under our averaging rule
 SELF_TRAINED = "+self"  # a rival's settings, before and after a round of self-training
 
 
-@dataclass(frozen=True)
-class RunSpec(specs.RunSpec):
-    """One method, ours or a rival, on one dataset; also with a base of `baselines.bases` and the
-    split `outside`."""
+class _WithBases:
+    """A specification of the paper: its datasets' names, and the bases of its tables."""
 
     PROGRAM: ClassVar[str] = "keel-paper"
-    CODE: ClassVar[tuple[str, ...]] = (
-        # Every number depends on these modules, whatever the method.
-        "graphkeel.runs.run",
-        "graphkeel.runs.specs",
-        "graphkeel.graph.datasets.registry",
-        "graphkeel.models.zoo",
-        "graphkeel.models.frozen",
-        "graphkeel_paper.specs",
-        "graphkeel_paper.baselines.bases",
-        "graphkeel_paper.datasets.registry",
-    )
+    model: str
+    model_options: dict[str, Any]
+
+    def trained(self, task: GraphTask, seed: int) -> nn.Module:
+        from graphkeel_paper.baselines.bases import train_base
+
+        return train_base(self.model, task, seed=seed, **self.model_options)
+
+    def code_version(self) -> str:
+        """SHA-256 of the code that the number may depend on."""
+        from graphkeel_paper.fingerprint import code_version
+
+        return code_version()
+
+
+@dataclass(frozen=True)
+class RunSpec(_WithBases, specs.RunSpec):
+    """One method, ours or a rival, on one dataset; also with a base of `baselines.bases` and the
+    split `outside`."""
 
     def graph(self) -> RawGraph:
         from graphkeel_paper.datasets import load_graph
@@ -54,21 +60,10 @@ class RunSpec(specs.RunSpec):
         drawn = split_of(graph, *split_number(self.split, seed))
         return make_task(graph, split=drawn, features=self.features, pca=self.pca)
 
-    def trained(self, task: GraphTask, seed: int) -> nn.Module:
-        from graphkeel_paper.baselines.bases import train_base
-
-        return train_base(self.model, task, seed=seed, **self.model_options)
-
     def find_method(self) -> Method:
         from graphkeel_paper.baselines.registry import find_method
 
         return find_method(self.method, self.method_options)
-
-    def code_version(self) -> str:
-        """SHA-256 of the code that the number depends on."""
-        from graphkeel_paper.fingerprint import method_version
-
-        return method_version(self)
 
     def published(self) -> dict[str, list[float]]:
         """The paper's figures, where the run follows its protocol."""
@@ -110,11 +105,9 @@ class InformedSpec(RunSpec):
 
 
 @dataclass(frozen=True)
-class AdaptSpec(specs.AdaptSpec):
+class AdaptSpec(_WithBases, specs.AdaptSpec):
     """One method, ours or a rival, that takes a model from a source graph to a target graph; `keep`
     says what a row is told to use of the source."""
-
-    PROGRAM: ClassVar[str] = "keel-paper"
 
     keep: str = "graph"
 
@@ -132,9 +125,6 @@ class AdaptSpec(specs.AdaptSpec):
         return adapted(self, case)
 
     def check_method(self) -> None:
-        self.code_version()  # looks it up
+        from graphkeel_paper.adapt_methods import check_method
 
-    def code_version(self) -> str:
-        from graphkeel_paper.adapt_methods import method_version
-
-        return method_version(self)
+        check_method(self.method)

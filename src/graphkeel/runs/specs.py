@@ -29,7 +29,15 @@ class _Spec(ABC):
     """A specification that runs seed by seed, whichever kind it is."""
 
     PROGRAM: ClassVar[str] = "keel"  # whose command runs it
+    model: str
     method: str
+    model_options: dict[str, Any]
+
+    def trained(self, task: GraphTask, seed: int) -> nn.Module:
+        """The model, before it is frozen."""
+        from graphkeel.models import train_model
+
+        return train_model(self.model, task, seed=seed, **self.model_options)
 
     def check(self, seed: int) -> None:
         """That all names and the data exist, before any work."""
@@ -97,11 +105,6 @@ class RunSpec(_Spec):
         return make_task(
             self.graph(), seed=number, split=kind, features=self.features, pca=self.pca
         )
-
-    def trained(self, task: GraphTask, seed: int) -> nn.Module:
-        from graphkeel.models import train_model
-
-        return train_model(self.model, task, seed=seed, **self.model_options)
 
     def find_method(self) -> Method:
         from graphkeel.runs.methods import get_method
