@@ -60,9 +60,10 @@ def main() -> None:
     print(f"# keel in a terminal of {WIDTH} columns, graphkeel {package_versions()['graphkeel']}")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        for name, seed, signal_ in (("old", 0, 1.5), ("new", 1, 0.8)):
-            graph = make_sbm(400, 2400, n_classes=3, n_features=8, signal=signal_, seed=seed)
-            np.savez(folder / name, x=graph.x, edge_index=graph.edge_index, y=graph.y)
+        graph = make_sbm(400, 2400, n_classes=3, n_features=8, seed=0)
+        moved = np.random.default_rng(0).normal(size=8).astype(np.float32)
+        for name, x in (("old", graph.x), ("new", graph.x + moved)):
+            np.savez(folder / name, x=x, edge_index=graph.edge_index, y=graph.y)
         for command in COMMANDS:
             code, screen = shown(command, folder)
             wide = [line for line in screen.splitlines() if len(line) > WIDTH]
