@@ -726,9 +726,7 @@ def monitored() -> str:
     """How often `monitor` recommended the best step, and its worst week."""
     text = _text("monitor")
     right = re.search(r"recommended in (\d+ of \d+ weeks).*within a point in (\d+)", text)
-    regret = re.search(
-        r"^regret.*recommended ([\d.]+), .*always label ([\d.]+)", text, re.MULTILINE
-    )
+    regret = re.search(r"\nregret.*recommended ([\d.]+), .*always label ([\d.]+)", text)
     lost = re.search(r"the most that was lost in a week: ([\d.]+)", text)
     week = re.search(r"one week \((\w+), (\w+), [\d.]+\): twenty\s+labels were expected", text)
     assert right and regret and lost and week, "monitor.txt has no summary"
