@@ -62,7 +62,7 @@ def main() -> None:
         folder = Path(place)
         graph = make_sbm(400, 2400, n_classes=3, n_features=8, seed=0)
         moved = np.random.default_rng(0).normal(size=8).astype(np.float32)
-        for name, x in (("old", graph.x), ("new", graph.x + moved)):
+        for name, x in (("old", graph.x), ("new", graph.x + 0.3 * moved)):
             np.savez(folder / name, x=x, edge_index=graph.edge_index, y=graph.y)
         for command in COMMANDS:
             code, screen = shown(command, folder)

@@ -3,7 +3,7 @@
   keel run --out runs/digits
   keel certify --out runs/digits
   keel report runs/digits                          writes runs/digits/report.html
-  keel report runs/digits figures/ --to page.html  several folders, one page
+  keel report runs/digits figures/ --to page.html   several folders, one page
   keel report runs/fed_back --classes names.txt    of keel feedback, with names
   keel report --dataset my_graph.npz --weights net.safetensors --factory net:make
         a model of your own, fitted now

@@ -271,8 +271,8 @@ class Session:
         found: list[int] = self._rec.suggest(self.settings.ahead, among=among).tolist()
         return found
 
-    def settle(self) -> None:
-        """Wait until the labels that are being taken in are."""
+    def wait(self) -> None:
+        """Until the labels that are being taken in are."""
         if self._running is not None:
             self._running.result()
 
