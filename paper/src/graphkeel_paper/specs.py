@@ -53,12 +53,10 @@ class RunSpec(_WithBases, specs.RunSpec):
         return load_graph(self.dataset)
 
     def task(self, seed: int) -> GraphTask:
-        from graphkeel.graph import make_task
-        from graphkeel_paper.datasets import split_of
+        from graphkeel_paper.datasets import load
 
-        graph = self.graph()
-        drawn = split_of(graph, *split_number(self.split, seed))
-        return make_task(graph, split=drawn, features=self.features, pca=self.pca)
+        kind, number = split_number(self.split, seed)
+        return load(self.dataset, seed=number, split=kind, features=self.features, pca=self.pca)
 
     def find_method(self) -> Method:
         from graphkeel_paper.baselines.registry import find_method
