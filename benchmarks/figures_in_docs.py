@@ -719,7 +719,7 @@ def changed() -> str:
     found = re.findall(r"^([a-z]+)-([a-z]+)\d? +(?:[\d.]+ +){6}([\d.]+)", rows, re.MULTILINE)
     ordered = sorted((float(median), f"{m.upper()} on {g.capitalize()}") for g, m, median in found)
     least, most = (f"{median:g} ({case})" for median, case in (ordered[0], ordered[-1]))
-    return f"The median change of a node's features is {least} to {most} of their length.\n"
+    return f"Median change of features: {least} to {most} of their length.\n"
 
 
 def monitored() -> str:
