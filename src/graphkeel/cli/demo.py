@@ -67,7 +67,7 @@ def _numbers(result: RunResult) -> dict[str, Any]:
 
 
 def _show_bar(row: dict[str, Any], width: int = 50) -> None:
-    """What the untouched model got right, and what the reconstruction added."""
+    """A bar: right without a change, and what the reconstruction added."""
     before, after = (round(width * row[key] / 100) for key in ("base", "accuracy"))
     low, high = min(before, after), max(before, after)
     colour = "green" if after >= before else "red"

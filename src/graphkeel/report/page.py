@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from graphkeel import __version__
 from graphkeel.certificate import check_certificate
-from graphkeel.core.errors import CertificateError, ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import write_text
 from graphkeel.core.names import class_names
 from graphkeel.core.optional import import_optional
@@ -76,7 +76,9 @@ def render_page(sources: Sources) -> str:
 def _rendered(sources: Sources) -> str:
     run = run_view(sources.run) if sources.run else None
     own = own_view(sources.own) if sources.own else None
-    certificate = _certificate(sources)
+    certificate = None
+    if sources.certificate is not None and sources.checked is not None:
+        certificate = certificate_view(sources.certificate, sources.checked)
     shown = own or run
     n_classes = shown["n_classes"] if shown else len(sources.names)
     names = list(map(printable, class_names(sources.names, n_classes)))
@@ -150,17 +152,6 @@ def _template(name: str) -> Any:
 
 def _text(name: str) -> str:
     return (files("graphkeel.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _certificate(sources: Sources) -> dict[str, Any] | None:
-    if sources.certificate is None or sources.checked is None:
-        return None
-    try:
-        return certificate_view(sources.certificate, sources.checked)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CertificateError(
-            "the certificate lacks what every certificate has", got=repr(error)
-        ) from error
 
 
 def _title(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> str:
