@@ -25,7 +25,7 @@ from graphkeel.verify.problem import Affine
 
 def batch_of(form: str, sizes: tuple[int, ...], **options: object) -> LoopBatch:
     head = random_head(sizes)
-    config = LyapunovConfig(form=form, hidden=5, samples=60, **options).resolved()  # type: ignore[arg-type]
+    config = LyapunovConfig(form=form, hidden=5, samples=60, **options)  # type: ignore[arg-type]
     return LoopBatch(head, logits_of(head), [0, 2], config)
 
 

@@ -258,7 +258,7 @@ def test_a_matrix_in_place_of_edges_is_not_taken_for_plain_edges() -> None:
     data.adj_t = torch.sparse_coo_tensor(edges.flip(0), values, (30, 30)).coalesce()
     model = OfMatrix(GCNConv(D, 5), GCNConv(5, N)).eval()
     frozen, arguments = bind(model, data, {}, return_type="auto")
-    found = passing_of(frozen, extract_head(frozen, D), arguments)
+    found = passing_of(frozen, extract_head(frozen, D), data.x, edges, arguments)
     assert not found.layers and "adjacency" in found.reason
 
 

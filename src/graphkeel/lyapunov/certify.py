@@ -34,7 +34,7 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov.closed_loop import controller_source, lyapunov_source, plain_source
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.message_passing import Passing, graph_proof
-from graphkeel.lyapunov.on_graph import enclosed, passing_of, recognised_on_graph
+from graphkeel.lyapunov.on_graph import enclosed, passing_of
 from graphkeel.lyapunov.result import CertifyResult, ClassOutcome, RoundLog, TrainResult, anchor_of
 from graphkeel.lyapunov.targets import targets_at
 from graphkeel.lyapunov.training import OnRound, Oracle, engine_oracle, train
@@ -93,13 +93,13 @@ def certify(
         return CertifyResult(head, None, None, head.unsupported, time.monotonic() - started)
     settings = config or LyapunovConfig()
     as_printed = settings.start_node is not None
-    conditions = settings.resolved().goals if as_printed else tuple(CONDITIONS)
+    conditions = settings.goals if as_printed else tuple(CONDITIONS)
     oracle = engine_oracle(verifier, conditions) if isinstance(verifier, str) else verifier
     logits = frozen.logits(x, edge_index, **model_kwargs)
     labels = list(range(head.n_out)) if classes is None else list(classes)
-    goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
+    goals = None if anchors is None else targets_at(head, labels, anchors, settings)
 
-    passing = recognised_on_graph(passing_of(frozen, head, model_kwargs), frozen, x, edge_index)
+    passing = passing_of(frozen, head, x, edge_index, model_kwargs)
 
     def report(entry: RoundLog) -> None:
         proved = entry.verdicts.count("proved")

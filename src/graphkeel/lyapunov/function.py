@@ -18,7 +18,7 @@ from torch.nn.functional import softplus
 
 from graphkeel.control.neural import uniform_start
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.config import LyapunovConfig
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LyapunovBatch(nn.Module, ABC):
 
 
 def make_lyapunov(
-    config: ResolvedConfig, targets: Tensor, unit: Tensor, generator: torch.Generator
+    config: LyapunovConfig, targets: Tensor, unit: Tensor, generator: torch.Generator
 ) -> LyapunovBatch:
     """V in the form the configuration asks for; `unit` (classes, n) is each axis's half-width."""
     classes, n = unit.shape

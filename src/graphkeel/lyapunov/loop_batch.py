@@ -14,7 +14,7 @@ from graphkeel.control.base import Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov.closed_loop import controller_source, lyapunov_source, plain_source
-from graphkeel.lyapunov.config import FitSettings, ResolvedConfig
+from graphkeel.lyapunov.config import FitSettings, LyapunovConfig
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
 from graphkeel.lyapunov.loss import lyapunov_loss, total
 from graphkeel.lyapunov.message_passing import Passing
@@ -31,7 +31,7 @@ class LoopBatch:
         plant: Plant,
         logits: Tensor,
         classes: Sequence[int],
-        config: ResolvedConfig,
+        config: LyapunovConfig,
         goals: Targets | None = None,
         passing: Passing | None = None,
     ) -> None:

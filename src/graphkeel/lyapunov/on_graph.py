@@ -35,8 +35,11 @@ from graphkeel.models.head import Head
 _log = logging.getLogger(__name__)
 
 
-def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
-    """The model with its message passing, or the reason why nothing is said of that."""
+def passing_of(
+    frozen: FrozenModel, head: Head, x: Tensor, edge_index: Tensor, model_kwargs: dict[str, Any]
+) -> Aggregation:
+    """The model with its message passing, which answers like its layers on this very graph, or the
+    reason why nothing is said of that."""
     if model_kwargs:
         given = ", ".join(sorted(model_kwargs))
         return Aggregation(reason=f"the model takes further arguments: {given}")
@@ -47,13 +50,6 @@ def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) ->
     found = recognise(frozen.model, head.n_in)
     if found.layers and len(found.layers[-1][0].bias) != head.n_out:
         return Aggregation(reason="the model's last layer has another width than its classes")
-    return found
-
-
-def recognised_on_graph(
-    found: Aggregation, frozen: FrozenModel, x: Tensor, edge_index: Tensor
-) -> Aggregation:
-    """The recognised model, if it answers like its layers on this very graph, too."""
     if not found.layers or _is_directed(found, edge_index.cpu().numpy()):
         return found  # nothing is claimed of a directed graph then
     difference = answers_difference(found, frozen, x, edge_index)

@@ -12,7 +12,7 @@ from torch import Tensor
 from graphkeel.certificate import sealed
 from graphkeel.certificate.equilibrium import graph_sentences
 from graphkeel.control.neural import NeuralWeights
-from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.function import LyapunovWeights
 from graphkeel.models.aggregation import Aggregation
 from graphkeel.models.head import Head
@@ -60,7 +60,7 @@ class TrainResult:
 
     outcomes: tuple[ClassOutcome, ...]
     log: tuple[RoundLog, ...]
-    config: ResolvedConfig
+    config: LyapunovConfig
     seconds: float
     stopped: str
 

@@ -17,7 +17,7 @@ from graphkeel.control.base import Plant
 from graphkeel.control.deadbeat import solve_anchor
 from graphkeel.control.levenberg import levenberg_marquardt
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.config import LyapunovConfig
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def targets_at(
     plant: Plant,
     classes: Sequence[int],
     anchors: Tensor,
-    config: ResolvedConfig,
+    config: LyapunovConfig,
 ) -> Targets:
     """The states with which the head answers given features: these are certified as they are.
 
@@ -106,7 +106,7 @@ def targets_at(
     return _gathered(found)
 
 
-def _requested(n: int, classes: Sequence[int], config: ResolvedConfig) -> Tensor:
+def _requested(n: int, classes: Sequence[int], config: LyapunovConfig) -> Tensor:
     """m·e_c + s of each class, float64, shape (classes, n)."""
     return config.strength * torch.eye(n, dtype=torch.float64)[list(classes)] + config.shift
 
@@ -114,7 +114,7 @@ def _requested(n: int, classes: Sequence[int], config: ResolvedConfig) -> Tensor
 def choose_targets(
     plant: Plant,
     classes: Sequence[int],
-    config: ResolvedConfig,
+    config: LyapunovConfig,
 ) -> Targets:
     """An equilibrium for each class that the head can answer."""
     requested = _requested(plant.n_out, classes, config)
@@ -141,7 +141,7 @@ def _gathered(found: Sequence[_Found]) -> Targets:
     )
 
 
-def _target(plant: Plant, label: int, requested: Tensor, config: ResolvedConfig) -> _Found:
+def _target(plant: Plant, label: int, requested: Tensor, config: LyapunovConfig) -> _Found:
     anchor = solve_anchor(plant, requested).float()
     tolerance = config.delta / 2
     if float((plant(anchor.double()) - requested).norm()) <= tolerance:
@@ -164,7 +164,7 @@ def _target(plant: Plant, label: int, requested: Tensor, config: ResolvedConfig)
     return _Found(answer, best, note)
 
 
-def _searched(plant: Plant, label: int, config: ResolvedConfig) -> Tensor:
+def _searched(plant: Plant, label: int, config: LyapunovConfig) -> Tensor:
     """Levenberg–Marquardt to targets of several strengths and shifts, float32, shape (B, d)."""
     one_hot = torch.eye(plant.n_out, dtype=torch.float64)[label]
     strengths = [config.strength * share for share in _SETTINGS.strengths]

@@ -106,7 +106,7 @@ def train(
     Args:
         logits: of every node, shape (nodes, n); they span the domain and are the first states.
     """
-    settings = (config or LyapunovConfig()).resolved()
+    settings = config or LyapunovConfig()
     labels = list(range(plant.n_out)) if classes is None else list(classes)
     batch = LoopBatch(plant, logits, labels, settings, targets, passing)
     log: list[RoundLog] = []
