@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from graphkeel.control.neural import NeuralWeights
-from graphkeel.models.aggregation import Aggregation, Branch, operator_of, run_layer, spread
+from graphkeel.models.aggregation import Aggregation, operator_of, run_layer, spread
+from graphkeel.models.head import Branch
 
 
 @dataclass(frozen=True)

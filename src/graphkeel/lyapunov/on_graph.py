@@ -13,15 +13,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from graphkeel.certificate.agreement import answers_difference, given_array, model_layers
+from graphkeel.certificate.agreement import Differs, answers_difference, given_array, model_layers
 from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.equilibrium import with_equilibrium, without_equilibrium
 from graphkeel.certificate.graph_check import GraphStates
 from graphkeel.certificate.layers import is_undirected
 from graphkeel.certificate.steering import (
     ShippedFeatures,
+    compare_linear,
     linear_contraction,
-    linear_difference,
     with_steering,
     without_features,
 )
@@ -156,7 +156,9 @@ def _linear(
     if linear is None:
         return None
     weight = result.head.layers[0][0].detach().double().cpu().numpy()
-    if linear_difference(weight, linear["hops"], result.passing, edges) is not None:
+    try:
+        compare_linear(weight, linear["hops"], result.passing, edges)
+    except Differs:
         return None
     return linear_contraction(weight, **linear)
 
