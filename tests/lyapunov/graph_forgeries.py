@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from small_models import MODELS, NODES, D, N
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, SAGEConv, SGConv
 
 from graphkeel.certificate import sealed
 from graphkeel.certificate.agreement import model_layers
@@ -29,24 +29,6 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov import LyapunovConfig, certify
 from graphkeel.models.aggregation import operator_of, recognise
 from graphkeel.models.frozen import FrozenModel
-
-NODES, D, N = 40, 6, 3
-
-
-class Two(nn.Module):
-    def __init__(self, kind: Any) -> None:
-        super().__init__()
-        self.first, self.second = kind(D, 5), kind(5, N)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.second(self.first(x, edge_index).relu(), edge_index)
-
-
-MODELS: dict[str, Callable[[], nn.Module]] = {
-    "sgc": lambda: SGConv(D, N, K=2),
-    "gcn": lambda: Two(GCNConv),
-    "sage": lambda: Two(SAGEConv),
-}
 
 
 @dataclass

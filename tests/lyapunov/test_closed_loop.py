@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from heads import logits_of, random_head
+from small_models import logits_of, random_head
 
 from graphkeel.control.neural import FORMS
 from graphkeel.lyapunov.closed_loop import (

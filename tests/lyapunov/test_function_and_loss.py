@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from heads import logits_of, random_head
+from small_models import logits_of, random_head
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError

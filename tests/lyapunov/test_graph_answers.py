@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graph_forgeries import NODES, D, N, Shown, Two, bases
+from graph_forgeries import Shown, bases
+from small_models import NODES, D, N, Two
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, SGConv

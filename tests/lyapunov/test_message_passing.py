@@ -199,7 +199,7 @@ def test_what_training_sees_is_no_more_than_what_is_proved(name: str) -> None:
     batch = ControllerBatch(
         head, targets, torch.ones(N, N), form="anchored", hidden=7, generator=generator
     )
-    term = Passing(found).term(batch)
+    term = Passing(found, batch)
     everyone = torch.arange(N)
     for _ in range(50):
         term(everyone, torch.zeros(N, 1))  # the gauge settles

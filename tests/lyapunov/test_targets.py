@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import torch
-from heads import logits_of, random_head
+from small_models import logits_of, random_head
 from torch_geometric.nn import GraphSAGE
 
 from graphkeel.certificate import check_certificate
 from graphkeel.lyapunov import LyapunovConfig, certify, portfolio_oracle
 from graphkeel.lyapunov.certify import certificate_of
-from graphkeel.lyapunov.targets import choose_targets, class_margins, targets_at
+from graphkeel.lyapunov.targets import choose_targets, class_margins
 from graphkeel.lyapunov.training import train
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import Head
@@ -76,7 +76,7 @@ def test_given_features_rest_where_the_head_answers_them() -> None:
     features = torch.randn(40, 6, generator=torch.Generator().manual_seed(3))
     answers = head(features.double())
     rows = [int((answers.argmax(dim=1) == label).nonzero()[0]) for label in LABELS]
-    given = targets_at(head, LABELS, features[rows], LyapunovConfig())
+    given = choose_targets(head, LABELS, LyapunovConfig(), features[rows])
     assert torch.equal(given.anchors, features[rows])
     assert torch.equal(given.equilibria, head(features[rows].double()))  # sums of as many rows
 
@@ -85,7 +85,7 @@ def test_a_feature_of_another_class_gives_way_and_is_named() -> None:
     head = random_head((30, 3))
     config = LyapunovConfig()
     anchors = choose_targets(head, LABELS, config).anchors
-    swapped = targets_at(head, LABELS, anchors[[1, 0, 2]], config)
+    swapped = choose_targets(head, LABELS, config, anchors[[1, 0, 2]])
     assert "answered with class 1" in swapped.notes[0]
     assert bool((class_margins(swapped.equilibria, torch.tensor(LABELS)) > 0).all())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from heads import logits_of, random_head
+from small_models import logits_of, random_head
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov import LyapunovConfig, RoundLog

@@ -36,9 +36,6 @@ class LyapunovWeights:
         inner, bias, outer = (t.to(kind) for t in (self.inner, self.bias, self.outer))
         return ((y - self.centre.to(kind)) @ inner.T + bias).relu() @ outer + self.offset.to(kind)
 
-    def tensors(self) -> dict[str, Tensor]:
-        return dict(vars(self))
-
 
 class LyapunovBatch(nn.Module, ABC):
     """V of all classes as one tensor program."""

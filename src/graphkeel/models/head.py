@@ -49,6 +49,10 @@ class Head:
     response: Callable[[Tensor], Tensor] | None = field(default=None, repr=False, compare=False)
 
     @property
+    def affine(self) -> bool:
+        return len(self.layers) == 1
+
+    @property
     def hidden(self) -> tuple[int, ...]:
         return tuple(int(weight.shape[0]) for weight, _ in self.layers[:-1])
 
