@@ -144,6 +144,11 @@ def peak(dask_worker: Any = None) -> float:
     return int(text.split("VmHWM:")[1].split()[0]) / 2**20
 
 
+def forget_peak() -> None:
+    """Let `peak` count from here: writing the graph and training took more than the fit's client."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 def spent(dask_worker: Any = None) -> float:
     """Processor seconds of this process."""
     return time.process_time()
@@ -164,6 +169,7 @@ def large(folder: Path, n_nodes: int, n_features: int, workers: int, limit: str)
     model = trained(n_features)
     with local_cluster(workers, memory_limit=limit) as cluster, cluster.get_client() as client:
         before, used, own = client.run(peak), client.run(spent), spent()
+        forget_peak()
         with Sampler(out) as sampler:
             found = fit_shards(graph, model, out, scheduler=cluster.scheduler_address)
         own = spent() - own

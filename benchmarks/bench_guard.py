@@ -148,7 +148,7 @@ def _balanced(right: torch.Tensor, classes: torch.Tensor) -> float:
 
 
 def rule(cases: list[Case], risk: float) -> dict[str, float]:
-    """What this risk would have done."""
+    """The outcome at this risk."""
     taken = np.array([case.harm <= risk for case in cases])
     gains = np.array([case.gain for case in cases])
     balanced = np.array([case.balanced_gain for case in cases])

@@ -177,7 +177,7 @@ def graph_task(raw: RawGraph, train: np.ndarray, val: np.ndarray) -> GraphTask:
 
 
 def measured(name: str, kind: str, severity: float, seed: int, model: str) -> dict[str, Any]:
-    """What `monitor` says of a week, and the true accuracy after each step."""
+    """The recommendation of `monitor` for a week, and the true accuracy after each step."""
     week = Week(name, kind, severity, seed)
     trained = train_model(model, week.before, seed=seed)
     rec = Reconstructor(trained, seed=seed).fit(week.before.to_data())

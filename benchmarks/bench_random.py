@@ -57,7 +57,7 @@ Points = list[Fraction]
 
 
 def values_at(network: BlockNetwork, x: Fraction) -> list[Points]:
-    """What every block computes at an input, before its ReLU."""
+    """Values of every block at an input, before its ReLU."""
     outputs, before = [[x]], []
     for block in network.blocks:
         row = rationals(block.bias)

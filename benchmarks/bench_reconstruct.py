@@ -1,4 +1,4 @@
-"""What a reconstruction costs: `fit` (decide, then steer) and `transform`, against training the SGC
+"""Cost of a reconstruction: `fit` (decide, then steer) and `transform`, against training the SGC
 it repairs.
 
     GRAPHKEEL_DATA=… python benchmarks/bench_reconstruct.py [--dataset cora] [--repeats 7]

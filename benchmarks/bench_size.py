@@ -1,4 +1,4 @@
-"""What a fit and the week after it cost on large graphs, for several models.
+"""Cost of a fit and of the week after it on large graphs, for several models.
 
     python benchmarks/bench_size.py [models|million|growth|week|again] [--only MODEL] [--scale 1.0]
 
@@ -52,7 +52,7 @@ Row = dict[str, Any]
 
 
 def drift() -> Any:
-    """What every feature has moved by since the model was trained, in this week and the next."""
+    """The move of every feature since the model was trained, in this week and the next."""
     import torch
 
     return DRIFT * torch.randn(FEATURES, generator=torch.Generator().manual_seed(2))
@@ -103,7 +103,7 @@ def train(case: Row, data: Any) -> Any:
 
 
 def metered(work: Callable[[], Any]) -> tuple[Any, Row]:
-    """What the work returned, its processor seconds and its peak memory in GB."""
+    """Result of the work, its processor seconds and its peak memory in GB."""
     from graphkeel.core.memory import peak_mb, reset_peak
 
     reset_peak()

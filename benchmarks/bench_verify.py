@@ -331,7 +331,7 @@ def summary(rows: list[Measurement], ratios: dict[tuple[str, str], float]) -> Ta
 
 
 def by_size(rows: list[Measurement]) -> Table:
-    """What each engine decided, size by size."""
+    """Decisions of each engine, size by size."""
     engines = list(dict.fromkeys(row.engine for row in rows))
     table = Table("n", "hidden", *(f"{name}: decided, median cpu s" for name in engines))
     named = [row.instance.split("_") for row in rows if SIZED.match(row.instance)]

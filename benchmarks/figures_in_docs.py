@@ -303,7 +303,7 @@ def _verdict(note: str, reasons: dict[str, str]) -> str:
 
 
 def literal() -> str:
-    """What Algorithm 1 came to, by dataset: accuracy, rounds, how near C(h*) is to Y, verdicts."""
+    """Results of Algorithm 1 by dataset: accuracy, rounds, how near C(h*) is to Y, verdicts."""
     lines = [["", *_titles()]]
     for method, label in (("literal", "Algorithm 1 as printed"), ("neural-paper", "the free form")):
         runs = [run for run in _content("table-1").get("runs", []) if run["row"] == method]
@@ -461,7 +461,7 @@ GRID = (
 
 
 def cost() -> str:
-    """What each table of `make tables` took: runs, and hours of one core's time."""
+    """Cost of each table of `make tables`: runs, and hours of one core's time."""
     lines = [["table", "runs", "hours of one core's time"]]
     hours = []
     for name in GRID:
@@ -527,7 +527,7 @@ def rank_moved(file: str, name: str = "") -> str:
 
 
 def gap() -> str:
-    """What our rows have more or less than A2GNN, pair by pair, and what all of it took."""
+    """Differences of our rows from A2GNN, pair by pair, and the cost of all of it."""
     found = _content("table-citations").get("verdicts", [])
     kept = [line for line in found if "minus A2GNN" in line or line.startswith("cost")]
     seeds = {cell["seeds"] for cell in cells("table-citations") if cell["mean"] is not None}
@@ -620,7 +620,7 @@ def _worst(file: str, found: list[Cell], column: str) -> float:
 
 
 def drawn() -> str:
-    """What each panel of the paper's figures shows, in numbers, in paper/docs/reproducing.md."""
+    """Numbers of each panel of the paper's figures, in paper/docs/reproducing.md."""
     found = []
     for number in (3, 4, 5):
         content = _content(f"figure-{number}")
@@ -725,7 +725,7 @@ def quoted(name: str, count: int) -> str:
 
 
 def certificates() -> str:
-    """What `make bench-certify` found, in one sentence."""
+    """Result of `make bench-certify`, in one sentence."""
     pattern = r"^(\S+)\s+0\s+(\d+)/(\d+)\s+(proved|unknown)\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+) .*"
     rows = [found.groups() for found in re.finditer(pattern, _text("certify"), re.MULTILINE)]
     every = sum(row[1] == row[2] for row in rows)
@@ -742,7 +742,7 @@ def certificates() -> str:
 
 
 def properties() -> str:
-    """What `bench_properties.py` found, line by line."""
+    """Results of `bench_properties.py`, line by line."""
     text = _text("verify-cersyve")
     decided = re.search(r"^decided: .*$", text, re.MULTILINE)
     beside = re.search(r"^the \d+ that .*$", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What every command of `keel` spends before its own work, with an empty cache.
+"""Time that every command of `keel` spends before its own work, with an empty cache.
 
     git clone REPOSITORY /tmp/fresh
     python benchmarks/first_use.py --tree /tmp/fresh

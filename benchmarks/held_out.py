@@ -118,7 +118,7 @@ def _towards(loop: Network, centre: Array, share: float) -> Network:
 
 
 def _lifted(problem: Problem, least: float) -> Problem:
-    """The same with V + a constant, so that no search finds V ≤ 0."""
+    """A loop with V + a constant, so that no search finds V ≤ 0."""
     for _ in range(SEARCHES):
         point = find_violation(problem, "positivity")
         if point is None:

@@ -105,7 +105,7 @@ def _trained(spec: Spec, seconds: float) -> Problem:
 
 
 def tightened(problem: Problem, share: float = 0.98, samples: int = 20_000) -> Problem | None:
-    """The same loop with ρ just below its worst rate, or None where no state confirms that in exact
+    """A loop with ρ just below its worst rate, or None where no state confirms that in exact
     arithmetic."""
     rng = np.random.default_rng(0)
     points = rng.uniform(problem.lower, problem.upper, size=(samples, problem.n))

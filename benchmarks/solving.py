@@ -1,4 +1,4 @@
-"""What one question to one engine costs, measured in a process of its own.
+"""Cost of one question to one engine, measured in a process of its own.
 
 The server process imports the engines and warms them up once (this module is its preload); every
 question then runs in a fresh fork of it, so neither imports nor compilation are timed and no

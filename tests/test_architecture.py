@@ -84,8 +84,8 @@ def imports(path: Path) -> set[str]:
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
-    """What one node imports: a statement, `graphkeel.name`, a call of `import_module`, or a table
-    of names that load on first use."""
+    """Imports of one node: a statement, `graphkeel.name`, a call of `import_module`, or a table of
+    names that load on first use."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module:
@@ -133,7 +133,7 @@ def test_packages_import_only_what_they_may(package):
 
 
 def test_the_packages_have_an_order():
-    """What is imported, and what may be: no package is above and below another."""
+    """Of imports, and of those that may be: no package is above and below another."""
     seen = {
         package: {
             own

@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens: marked blocks run, examples run, and the site
+"""The documentation shows what happens: marked blocks run, examples run, and the site
 builds."""
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ CHAINS = [chain for page in PAGES for chain in chains(page)]
 
 
 def _frozen_model() -> dict[str, Any]:
-    """What the pages call `model`, `data`, `nodes` and `labels`: a trained SGC, and labels that
-    arrived later."""
+    """`model`, `data`, `nodes` and `labels` of the pages: a trained SGC, and labels that arrived
+    later."""
     from graphkeel.graph import load
     from graphkeel.models import train_model
 

@@ -3,6 +3,7 @@ is there."""
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -67,6 +68,21 @@ def test_pages_that_the_code_names_exist():
     }
     assert len(named) > 20
     assert {(file, page) for file, page in named if not (ROOT / page).exists()} == set()
+
+
+def test_docstrings_begin_with_what_it_is():
+    """Subject or verb first: "What …" and "The same …" have to be read twice."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    files = [f for top in (*CODE, "examples") for f in (ROOT / top).rglob("*.py")]
+    found = {
+        f"{file.relative_to(ROOT)}: {text[:60]}"
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, documented)
+        if (text := ast.get_docstring(node) or "").startswith(("What ", "The same "))
+    }
+    assert len(files) > 400
+    assert found == set()
 
 
 def test_the_ten_pages_stay_short():

@@ -79,7 +79,7 @@ def test_every_public_name_says_what_it_is(package):
 
 
 def imported_by_docs() -> set[str]:
-    """What README, docs and examples import of graphkeel."""
+    """Names that README, docs and examples import of graphkeel."""
     found = set()
     texts = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
     for path in texts:

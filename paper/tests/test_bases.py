@@ -11,7 +11,7 @@ import torch
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.models import accuracy, train_model
 from graphkeel_paper.baselines import get_baseline
-from graphkeel_paper.baselines.bases import settings, train_base
+from graphkeel_paper.baselines.bases import ON_WORDS, settings, train_base
 from graphkeel_paper.baselines.retrained.words import SparseRows, WordsConfig
 from graphkeel_paper.baselines.rival import as_beliefs, votes
 from graphkeel_paper.datasets import load_graph, split_of
@@ -124,3 +124,15 @@ def test_flat_scores_vote_as_loudly_as_sharp_ones():
     together = votes(flat) + votes(sharp)
     assert abs(float(together[0, 0] - together[0, 1])) < 0.01
     assert float(together[0, 2]) < 0.01
+
+
+@pytest.mark.parametrize("name", ["gcn-words", "mlp-words"])
+def test_a_base_on_words_answers_as_the_network_it_was_trained_as(name, task):
+    kind = replace(ON_WORDS[name], epochs=20)
+    networks = kind._trained(task, [task.train_mask.nonzero().flatten()], 3)
+    model = kind.network(task, 3)
+    untrained = replace(kind, epochs=0).network(task, 3)
+    with torch.no_grad():
+        answers = model(task.x, task.edge_index)
+        torch.testing.assert_close(answers, networks()[:, 0])
+        assert (answers - untrained(task.x, task.edge_index)).abs().max() > 0.1

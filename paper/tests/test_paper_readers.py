@@ -42,7 +42,7 @@ def pickle_sample() -> bytes:
 
 
 def read_settings(content: bytes, folder: Path) -> None:
-    """What reaches a run of the paper from outside as text."""
+    """Settings that reach a run of the paper from outside as text."""
     text = content.decode("utf-8", errors="replace").replace("\0", "")
     for read in (
         lambda: RunSpec(dataset=text).task(0),

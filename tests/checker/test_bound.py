@@ -58,8 +58,8 @@ def test_the_samples_reach_every_kind_of_choice() -> None:
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_a_view_of_a_box_bounds_its_parts(seed: int) -> None:
-    """What has one sign on a box is multiplied out for all parts of it: along a path of three cuts,
-    each with the view of the part before, no state exceeds its part's bound."""
+    """A unit of one sign on a box is multiplied out for all parts of it: along a path of three
+    cuts, each with the view of the part before, no state exceeds its part's bound."""
     rng = random.Random(seed)
     query = random_query(seed)
     relaxation, box, leaf = asked_of(checker, query)

@@ -13,7 +13,7 @@ cloudpickle = pytest.importorskip("cloudpickle", reason="pip install 'graphkeel[
 
 
 class Here:
-    """What `Cluster` asks of a Dask client."""
+    """As much of a Dask client as `Cluster` needs."""
 
     def scheduler_info(self, n_workers=-1):
         return {"workers": {"here": {"nthreads": 1, "memory_limit": 2**30}}}

@@ -47,7 +47,7 @@ happens.
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a row."""
+    """The outcome of a row."""
 
     fit: str
     certify: str

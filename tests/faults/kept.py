@@ -1,5 +1,4 @@
-"""What each command keeps in its folder: what is finished there, whether all of it is whole, and
-what it comes to."""
+"""Contents of each command's folder: finished parts, whether all are whole, and the result."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ class Run:
 
 
 def stored_rows(out: Path) -> Finished:
-    """What the store of a folder holds, by key; nothing before there is one."""
+    """Rows of the store of a folder, by key; none before there is one."""
     if not (out / FILE).exists():
         return {}
     connection = sqlite3.connect(out / FILE)

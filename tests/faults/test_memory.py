@@ -1,4 +1,4 @@
-"""What would not fit into memory is refused in words, before it is allocated."""
+"""Arrays that would not fit into memory are refused in words, before they are allocated."""
 
 from __future__ import annotations
 

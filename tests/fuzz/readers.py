@@ -141,7 +141,7 @@ def read_graph_folder(content: bytes, folder: Path) -> None:
 
 
 def read_settings(content: bytes, folder: Path) -> None:
-    """What reaches a run from outside as text: a specification's fields, a memory limit."""
+    """Settings that reach a run from outside as text: a specification's fields, a memory limit."""
     from graphkeel.cli.certify import _labels
     from graphkeel.core.memory import parse_size
     from graphkeel.graph.features import parse_features

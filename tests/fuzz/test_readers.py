@@ -61,7 +61,7 @@ def fuzz(strategy: st.SearchStrategy[Any], check: Callable[[Any], None], count: 
 
 
 def both(count: int = FEW) -> pytest.MarkDecorator:
-    """The same test, short in the default suite and long in the slow one."""
+    """One test, short in the default suite and long in the slow one."""
     return pytest.mark.parametrize("count", [count, pytest.param(MANY, marks=pytest.mark.slow)])
 
 
@@ -176,7 +176,7 @@ def test_stores_with_columns_of_any_kind(count: int, tmp_path: Path) -> None:
 
 
 def test_stores_in_a_schema_with_names_that_are_no_text() -> None:
-    """What SQLite then has to say cannot be decoded, either."""
+    """SQLite's own message cannot be decoded then, either."""
     damaged = (
         readers.store_sample()
         .replace(b"by_subject", b"by_\xd4ubject")

@@ -322,7 +322,7 @@ class Embedded(Net):
 
 
 class Normalised(Net):
-    """What a node gets depends on all others."""
+    """Every answer depends on all nodes."""
 
     def __init__(self):
         super().__init__()
@@ -480,7 +480,7 @@ def test_an_unknown_type_is_refused_with_the_known_ones(papers) -> None:
 
 
 def test_features_are_taken_batch_by_batch(data) -> None:
-    """What a subgraph loader does: `n_id` says which nodes a batch holds."""
+    """As with a subgraph loader: `n_id` says which nodes a batch holds."""
     model = Plain()
     rec = gk.Reconstructor(model).fit(data)
     whole = rec.predict(data)

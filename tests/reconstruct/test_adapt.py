@@ -30,7 +30,7 @@ def source():
 
 @pytest.fixture(scope="module")
 def target(source):
-    """The same classes, features shifted by a constant that the model has not seen."""
+    """A graph of the same classes, features shifted by a constant that the model has not seen."""
     task = graph(1)
     shift = 0.15 * torch.randn(1, 8, generator=torch.Generator().manual_seed(5))
     return Data(x=task.x + shift, edge_index=task.edge_index), task.y
@@ -109,7 +109,7 @@ def test_feedback_after_adapt_is_adapt_with_labels(fitted, target):
 
 
 def test_a_graph_whose_neighbours_differ_is_hardly_changed(source):
-    """What leans on neighbours has no part where the model says that these differ."""
+    """Sources that lean on neighbours have no part where the model says that these differ."""
     task, model = source
     strange = graph(2, homophily=0.05)
     data = Data(x=strange.x, edge_index=strange.edge_index)

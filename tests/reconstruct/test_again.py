@@ -1,4 +1,4 @@
-"""What a large graph is taken up from when it has grown or a few labels have come."""
+"""A large graph that has grown, or has a few more labels, goes on from its last round."""
 
 from __future__ import annotations
 

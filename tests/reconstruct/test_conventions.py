@@ -1,4 +1,4 @@
-"""What users of scikit-learn and PyG expect of an estimator, and that nothing is silently wrong:
+"""Conventions of scikit-learn and PyG that an estimator keeps, and that nothing is silently wrong:
 another graph, other weights, are refused with the difference."""
 
 from __future__ import annotations

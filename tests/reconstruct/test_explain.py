@@ -1,4 +1,4 @@
-"""What answers rest on: terms that add up, shares that sum to one, in forms people can use."""
+"""Explanations of answers: terms that add up, shares that sum to one, in forms people can use."""
 
 from __future__ import annotations
 

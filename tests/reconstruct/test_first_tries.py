@@ -1,4 +1,4 @@
-"""What people meet on a first try: an interrupted fit, labels in the wrong mask, a log, a type
+"""Surprises of a first try: an interrupted fit, labels in the wrong mask, a log, a type
 checker, scikit-learn's other methods."""
 
 from __future__ import annotations

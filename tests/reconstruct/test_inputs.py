@@ -1,4 +1,4 @@
-"""What a `Reconstructor` is handed by mistake gets one sentence; threads that share one lose
+"""Mistakes in what a `Reconstructor` is handed get one sentence; threads that share one lose
 nothing."""
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def pull_of(n_labels: int) -> float:
 
 
 def value(evidence, classes, prior, weights, offsets) -> float:
-    """What is minimised, written out."""
+    """The minimised function, written out."""
     logs = log_softmax(np.tensordot(weights, evidence, 1) + offsets, axis=1)
     away = weights - prior
     moved = away @ gram(evidence) @ away + offsets @ offsets

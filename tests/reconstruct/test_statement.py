@@ -1,4 +1,4 @@
-"""What is stated covers as often as it says: intervals, prediction sets, the expected accuracy."""
+"""Statements cover as often as they say: intervals, prediction sets, the expected accuracy."""
 
 from __future__ import annotations
 

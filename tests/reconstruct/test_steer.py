@@ -328,7 +328,7 @@ def test_the_bound_of_propagation_holds_for_edges_of_one_direction() -> None:
 
 
 def test_large_graphs_have_fewer_passes() -> None:
-    """What few passes buy can be used: V has fallen, and answers are those of the features."""
+    """The result of few passes can be used: V has fallen, and answers are those of the features."""
     torch.manual_seed(0)
     x, wanted = torch.randn(200, 6), torch.randint(0, 3, (200,))
     weight = torch.randn(6, 3)

@@ -38,7 +38,7 @@ def browse(page: Path, *flags: str) -> subprocess.CompletedProcess[str]:
 
 
 def console(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """What the page wrote to its console, errors included."""
+    """Lines that the page wrote to its console, errors included."""
     return re.findall(r"CONSOLE[:(].*", done.stderr)
 
 

@@ -1,4 +1,4 @@
-"""What the page says, worked out from files with known answers."""
+"""Pages from files with known answers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_certificate_in_words(certificate_folder):
 
 
 def with_a_graph(certificate):
-    """The same with something said of a graph; the drawing is tried here, not the proof."""
+    """A certificate with something said of a graph; the drawing is tried here, not the proof."""
     written = {"norm": "largest feature", "max": 0.2, "median": 0.1, "size": 2.0, "kept": 6}
     facts = {"nodes": 8, "certain": 7, "controlled": 3, "labelled": 3, "labelled_certain": 3}
     facts |= {"residual": 1e-9, "radius": 1e-8, "uncertain": [5], "written": written}

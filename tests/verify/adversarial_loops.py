@@ -91,7 +91,7 @@ def _rescaled(rng: Rng) -> Adversary:
 
 
 def in_units(problem: Problem, by_state: float, by_value: float) -> Problem:
-    """The same loop in other units."""
+    """A loop in other units."""
 
     def changed(network: Network, out: float) -> Network:
         first, *rest = network.layers

@@ -29,6 +29,7 @@ _CODE = (
     "graphkeel.graph.datasets.registry",
     "graphkeel.models.zoo",
     "graphkeel_paper.adapt_methods",
+    "graphkeel_paper.baselines.bases",
     "graphkeel_paper.datasets.registry",
 )
 

@@ -4,7 +4,7 @@ models and rivals. Light to import."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from graphkeel.core.names import check_name
 from graphkeel.runs import specs
@@ -23,12 +23,24 @@ AVERAGED = "+avg"  # a rival's settings under our averaging rule
 SELF_TRAINED = "+self"  # a rival's settings, before and after a round of self-training
 
 
+class _WithBases:
+    """A specification of the paper: its datasets' names, and the bases of its tables."""
+
+    PROGRAM: ClassVar[str] = "keel-paper"
+    model: str
+    model_options: dict[str, Any]
+
+    def trained(self, task: GraphTask, seed: int) -> nn.Module:
+        from graphkeel_paper.baselines.bases import train_base
+
+        return train_base(self.model, task, seed=seed, **self.model_options)
+
+
 @dataclass(frozen=True)
-class RunSpec(specs.RunSpec):
+class RunSpec(_WithBases, specs.RunSpec):
     """One method, ours or a rival, on one dataset; also with a base of `baselines.bases` and the
     split `outside`."""
 
-    PROGRAM: ClassVar[str] = "keel-paper"
     CODE: ClassVar[tuple[str, ...]] = (
         # Every number depends on these modules, whatever the method.
         "graphkeel.runs.run",
@@ -53,11 +65,6 @@ class RunSpec(specs.RunSpec):
         graph = self.graph()
         drawn = split_of(graph, *split_number(self.split, seed))
         return make_task(graph, split=drawn, features=self.features, pca=self.pca)
-
-    def trained(self, task: GraphTask, seed: int) -> nn.Module:
-        from graphkeel_paper.baselines.bases import train_base
-
-        return train_base(self.model, task, seed=seed, **self.model_options)
 
     def find_method(self) -> Method:
         from graphkeel_paper.baselines.registry import find_method
@@ -110,10 +117,8 @@ class InformedSpec(RunSpec):
 
 
 @dataclass(frozen=True)
-class AdaptSpec(specs.AdaptSpec):
+class AdaptSpec(_WithBases, specs.AdaptSpec):
     """One method, ours or a rival, that takes a model from a source graph to a target graph."""
-
-    PROGRAM: ClassVar[str] = "keel-paper"
 
     def graph(self, name: str) -> RawGraph:
         from graphkeel_paper.datasets import load_graph

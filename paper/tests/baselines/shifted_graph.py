@@ -31,7 +31,7 @@ def apply(
 
 
 def scrambled(task: GraphTask) -> GraphTask:
-    """The same task with other labels on every node that is neither for training nor for
+    """A copy of a task with other labels on every node that is neither for training nor for
     validation."""
     seen = task.train_mask | task.val_mask
     return replace(task, y=torch.where(seen, task.y, (task.y + 1) % task.n_classes))

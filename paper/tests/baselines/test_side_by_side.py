@@ -1,4 +1,4 @@
-"""What is computed side by side, or once for many, is what computing it alone gives."""
+"""Results computed side by side, or once for many, are those of each alone."""
 
 from __future__ import annotations
 

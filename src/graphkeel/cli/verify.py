@@ -104,7 +104,7 @@ def _budget(args: argparse.Namespace) -> Budget:
 
 
 def _say_where(search: Progress) -> None:
-    """What a long run is at."""
+    """Progress of a long run."""
     boxes = f"{search.nodes:,} boxes, {search.open:,} open"
     stage(f"{search.row}: {boxes}, {search.seconds:.0f} s")
 

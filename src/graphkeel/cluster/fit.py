@@ -40,7 +40,7 @@ SUMMARY = "fit.json"
 
 @dataclass(frozen=True)
 class ClusterFit:
-    """What a fit on a cluster has found; arrays are in its folder.
+    """The result of a fit on a cluster; arrays are in its folder.
 
     Attributes:
         out: the folder: `x` with the features to use, `posterior` with what was decided and

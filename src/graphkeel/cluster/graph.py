@@ -162,7 +162,7 @@ def _stored(root: Path, name: str, dtype: Any) -> Stored:
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """What spreads over the graph.
+    """The matrices of a graph in shards.
 
     Attributes:
         smooth: Ŝ, edges taken both ways and once each.

@@ -111,7 +111,7 @@ class Cluster:
         return self.written(partial(_rowwise, function, arrays, self.block))
 
     def written(self, task: Callable[..., Any]) -> Stored:
-        """What task(folder, span) writes for every part, as one array."""
+        """One array of the files that task(folder, span) writes for every part."""
         folder = self.folder()
         return self._made(folder, self.each(partial(task, folder), self.spans()))
 
@@ -243,7 +243,7 @@ def _nowhere() -> None:
 
 @contextmanager
 def _said_why() -> Iterator[None]:
-    """What a cluster can fail of, as an error that says what to do."""
+    """Failures of a cluster as errors that say what to do."""
     distributed = import_optional("dask.distributed", extra="dask")
     try:
         yield

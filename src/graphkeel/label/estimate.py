@@ -64,7 +64,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Change:
-    """What a round of labels did to the predictions of nodes without a label.
+    """The effect of a round of labels on the predictions of nodes without a label.
 
     Attributes:
         labels: how many were taken in at once.

@@ -23,7 +23,7 @@ _LINKS = ("http://", "https://")
 
 @dataclass(frozen=True)
 class Shown:
-    """What a person sees of a node.
+    """Columns that a person sees beside a node.
 
     Attributes:
         columns: their names.

@@ -60,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What is known and predicted of all nodes at one moment.
+    """Known and predicted classes of all nodes at one moment.
 
     Attributes:
         links: who is linked with whom, either way, shape (N, N).

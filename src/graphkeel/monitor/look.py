@@ -287,7 +287,7 @@ def _training_set(rec: Reconstructor, now: Reconstructor, settings: MonitorSetti
 
 
 def _tests(profile: Profile, now: _Now, settings: MonitorSettings) -> tuple[DriftTest, ...]:
-    """What arrived against what was fitted; edges all together."""
+    """Nodes that arrived against those that were fitted; edges all together."""
     context = now.rec._context
     compared = now.arrived.nonzero().flatten().numpy()
     if not len(compared):

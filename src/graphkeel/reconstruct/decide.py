@@ -94,7 +94,7 @@ class PoolWeights:
 
 @dataclass(frozen=True, eq=False)
 class Resumable:
-    """What a decision is taken up from when its graph has grown or a few labels have come.
+    """The start of the next decision, when the graph has grown or a few labels have come.
 
     Attributes:
         before: log-probabilities after the round before the last, shape (N, C).

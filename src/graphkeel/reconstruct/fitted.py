@@ -29,7 +29,7 @@ class NotFitted(ConfigError, NotFittedError):
 
 
 class Fitted(BaseEstimator):
-    """What answers once a reconstruction is fitted; `Reconstructor` fits it.
+    """A fitted reconstruction, which answers; `Reconstructor` fits it.
 
     Threads may share one: a call waits until the one before it has ended."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def certified(rec: Reconstructor, settings: dict[str, Any]) -> CertifyResult:
-    """What is proved of the anchors in use, or of those that take their place.
+    """Certify the anchors in use, or those that take their place.
 
     Args:
         settings: fields of `LyapunovConfig`.

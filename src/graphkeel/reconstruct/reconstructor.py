@@ -366,8 +366,8 @@ class Reconstructor(Fitted):
         return self
 
     def _start_of(self, labels: Labels, known: Known) -> tuple[Any, ...]:
-        """What a few more labels that judge start from on a large graph; all else starts from
-        nothing."""
+        """The start of a decision with a few more labels that judge, on a large graph; all else
+        starts from nothing."""
         if self._resumable is None or self.guard == "holdout" or not known.cross_fitted:
             return ()
         n_old = len(self.labels_)

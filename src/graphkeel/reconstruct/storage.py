@@ -1,4 +1,4 @@
-"""What is stored of a reconstructor: the whole of it, or what `adapt` needs of it."""
+"""Folders of a reconstructor: the whole of it, or as much as `adapt` needs."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _resumable_parts(resumable: Resumable | None) -> Contents:
 
 
 def _resumable(tensors: dict[str, Tensor], facts: dict[str, Any]) -> Resumable | None:
-    """What `_resumable_parts` gave."""
+    """The inverse of `_resumable_parts`."""
     if not tensors:
         return None
     parts = {name: part.numpy() for name, part in tensors.items()}

@@ -24,10 +24,8 @@ from graphkeel.graph.features import Features, FittedPca, dense, row_normalise
 from graphkeel.graph.labels import checked_labels
 from graphkeel.graph.splits import Split, make_split
 from graphkeel.label.files import read_labels
-from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.models.zoo import OWN
-from graphkeel.runs.run import own_model_of
+from graphkeel.runs.run import model_of
 from graphkeel.runs.specs import AdaptSpec
 
 
@@ -85,11 +83,7 @@ def _trained(
 ) -> tuple[GraphTask, GraphTask, FrozenModel, Tensor]:
     spec = kind(**json.loads(fields))
     source, target = tasks(spec, seed)
-    if spec.model == OWN:
-        model = own_model_of(spec.model_options, source)
-    else:
-        model = train_model(spec.model, source, seed=seed, **spec.model_options)
-    frozen = FrozenModel(model, n_classes=source.n_classes)
+    frozen = FrozenModel(model_of(spec, source, seed), n_classes=source.n_classes)
     return source, target, frozen, frozen(target.x, target.edge_index)
 
 

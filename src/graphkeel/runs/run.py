@@ -170,15 +170,11 @@ def prepare(spec: RunSpec, seed: int) -> Prepared:
     return Prepared(task, frozen, frozen(task.x, task.edge_index))
 
 
-def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
+def model_of(spec: AnySpec, task: GraphTask, seed: int) -> nn.Module:
     """The frozen model of a seed: one of ours, trained now, or the user's own."""
-    if spec.model == OWN:
-        return own_model_of(spec.model_options, task)
-    return spec.trained(task, seed)
-
-
-def own_model_of(options: dict[str, Any], task: GraphTask) -> nn.Module:
-    weights, factory = (str(options[name]) for name in ("weights", "factory"))
+    if spec.model != OWN:
+        return spec.trained(task, seed)
+    weights, factory = (str(spec.model_options[name]) for name in ("weights", "factory"))
     return own_model(weights, factory, task.n_features, task.n_classes)
 
 

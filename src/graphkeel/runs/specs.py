@@ -30,6 +30,14 @@ class _Spec(ABC):
     """A specification that runs seed by seed, whichever kind it is."""
 
     PROGRAM: ClassVar[str] = "keel"  # whose command runs it
+    model: str
+    model_options: dict[str, Any]
+
+    def trained(self, task: GraphTask, seed: int) -> nn.Module:
+        """The model, before it is frozen."""
+        from graphkeel.models import train_model
+
+        return train_model(self.model, task, seed=seed, **self.model_options)
 
     @abstractmethod
     def outcome(self, seed: int) -> Outcome:
@@ -89,11 +97,6 @@ class RunSpec(_Spec):
         return make_task(
             self.graph(), seed=number, split=kind, features=self.features, pca=self.pca
         )
-
-    def trained(self, task: GraphTask, seed: int) -> nn.Module:
-        from graphkeel.models import train_model
-
-        return train_model(self.model, task, seed=seed, **self.model_options)
 
     def find_method(self) -> Method:
         from graphkeel.runs.methods import get_method

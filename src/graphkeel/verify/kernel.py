@@ -105,7 +105,7 @@ def relaxation_gap(coefficient: float, low: float, high: float, lift: float, slo
 
 @njit(**PLAIN)
 def square_gap(coefficient: float, low: float, high: float, place: float) -> float:
-    """The same for a square whose tangent is at a place of [low, high]."""
+    """`relaxation_gap` of a square whose tangent is at a place of [low, high]."""
     width = high - low
     if coefficient > 0.0:
         return 0.25 * coefficient * width * width

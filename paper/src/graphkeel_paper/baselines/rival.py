@@ -258,7 +258,7 @@ def _in_round(number: int, candidate: Candidate) -> Candidate:
 
 
 def with_pseudo_labels(given: Given, beliefs: Tensor, share: float = SHARE) -> Given:
-    """What is given, with the surest predictions of each class as labels beside the known ones.
+    """The given case, with the surest predictions of each class as labels beside the known ones.
 
     Validation nodes keep their labels for choosing and get none."""
     free = torch.ones(given.task.n_nodes, dtype=torch.bool)

@@ -118,8 +118,8 @@ def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, see
     def next_round(*_: object) -> None:
         rounds[0] += 1
 
-    limits = {"seconds": SETTINGS.seconds, "verify_seconds": SETTINGS.seconds}
-    config = LyapunovConfig(form=form, seed=seed, **limits)
+    seconds = SETTINGS.seconds
+    config = LyapunovConfig(form=form, seed=seed, seconds=seconds, verify_seconds=seconds)
     config = replace(config, rounds=SETTINGS.paper_rounds) if form == "paper" else config
     graph = (task.x, task.edge_index)
     result = certify(frozen, *graph, config, classes=[label], verifier=verify, on_round=next_round)

@@ -142,9 +142,10 @@ def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float
 def pagerank(
     matrix: sparse.csr_matrix, values: Array, steps: int, teleport: float, out: Array | None = None
 ) -> Array:
-    """What `hops_of` gives, for a symmetric matrix with |Ŝ| <= 1, some columns at a time.
+    """Personalised PageRank as `hops_of` has it, of a symmetric matrix with |Ŝ| <= 1.
 
-    Many steps are a polynomial of Ŝ whose Chebyshev series is shorter to float32's accuracy.
+    Some columns at a time. Many steps are a polynomial of Ŝ, whose Chebyshev series is shorter to
+    float32's accuracy.
 
     Args:
         matrix: sparse, float32, shape (N, N).

@@ -268,7 +268,7 @@ def bound_block(net: Net, coupling: Coupling, work: Work, v: int, lo: Array, hi:
 
 @njit(**PLAIN)
 def _coupled_versions(coupling: Coupling, work: Work, begin: int, lo: Array, hi: Array) -> None:
-    """What the units of V∘F would be through the coupling.
+    """Bounds of the units of V∘F through the coupling.
 
     Reads: up, down, low, high (constants). Writes: versions (upper bound, lower bound, and the
     upper forms at the centre: without the coupling, with it)."""
@@ -406,7 +406,7 @@ def square_line(work: Work, i: int, c: float) -> tuple[float, float, float]:
 
 @njit(**PLAIN)
 def _bottom_slack(net: Net, work: Work, v: int) -> float:
-    """What substituting a block of the bottom may cost, whatever its lower slopes are.
+    """The most that substituting a block of the bottom costs, whatever its lower slopes are.
 
     Reads: coefficient, error, lines."""
     slack = 0.0

@@ -1,4 +1,4 @@
-"""What spreads along the edges: known labels, the model's probabilities with them set right, and
+"""Propagation along the edges: known labels, the model's probabilities with them set right, and
 the error at labelled nodes (Correct & Smooth)."""
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ the authors' codes; on Cora that is ten times faster than dense input dropout.""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any
 
@@ -17,6 +17,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
+from graphkeel.models import build_model
 from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.retrained.sparse import Pattern
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
@@ -58,14 +59,44 @@ class Words(Rival):
 
     def candidates_of(self, given: Given, sets: Sequence[Tensor]) -> list[list[Candidate]]:
         settings = [{"weight_decay": c.weight_decay, "unit": c.unit} for c in self.settings]
-        wanted = _Wanted.of(sets, given.task.y)
-        networks = _Networks(self, given.task, wanted.nodes, len(sets), given.seed)
-        with seeded(given.seed):
-            scores = _train(networks, wanted)
+        networks = self._trained(given.task, sets, given.seed)
+        with torch.no_grad():
+            scores = networks()
         made = zip(cycle(settings), scores.unbind(dim=1))
         found = [scored(setting, one.contiguous()) for setting, one in made]
         count = len(settings)
         return [found[start : start + count] for start in range(0, len(found), count)]
+
+    def network(self, task: GraphTask, seed: int) -> nn.Module:
+        """The zoo's GCN or APPNP (an MLP where it has no hops), trained by the first setting on the
+        training nodes."""
+        alone = replace(self, settings=self.settings[:1])
+        found = alone._trained(task, [task.train_mask.nonzero().flatten()], seed)
+        is_gcn = self.hops is None
+        options: dict[str, Any] = {} if is_gcn else {"k": self.hops}
+        sizes = (task.n_features, task.n_classes)
+        kind = "gcn" if is_gcn else "appnp"
+        model = build_model(kind, *sizes, hidden=self.hidden, **options)
+        names = ("conv1", "conv2") if is_gcn else ("lin1", "lin2")
+        for name, weights, bias in zip(names, found.weights, found.biases, strict=True):
+            layer = getattr(model, name)
+            (layer.lin if is_gcn else layer).weight.data = weights.detach()[:, 0].T.contiguous()
+            layer.bias.data = bias.detach()[0].clone()
+        return model.eval()
+
+    def _trained(self, task: GraphTask, sets: Sequence[Tensor], seed: int) -> _Networks:
+        """Every setting on every set of labels; no label beside these is looked at."""
+        wanted = _Wanted.of(sets, task.y)
+        networks = _Networks(self, task, wanted.nodes, len(sets), seed)
+        optimiser = torch.optim.Adam(networks.parameters(), lr=self.rate)
+        with seeded(seed):
+            networks.train()
+            for _ in range(self.epochs):
+                optimiser.zero_grad()
+                wanted.loss(networks()).backward()
+                networks.decay()
+                optimiser.step()
+        return networks.eval()
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +135,7 @@ class _Networks(nn.Module):
         super().__init__()
         self.kind = kind
         self.pattern = Pattern(task.edge_index, task.n_nodes)
-        self.weights = self.pattern.gcn_weights()
+        self.edges = self.pattern.gcn_weights()
         self.readout = self._rows_of_hops(labelled)
         self.x = SparseRows(task.x)
         unit = float(unit_scale(task.x).norm() / task.x.norm().clamp_min(1e-12))
@@ -116,29 +147,31 @@ class _Networks(nn.Module):
             first = nn.Linear(task.x.shape[1], kind.hidden)
             second = nn.Linear(kind.hidden, task.n_classes)
         count = n_sets * len(kind.settings)
-        self.first = nn.Parameter(first.weight.T[:, None].repeat(1, count, 1))
-        self.first_bias = nn.Parameter(first.bias.repeat(count, 1))
-        self.second = nn.Parameter(second.weight.T[:, None].repeat(1, count, 1))
-        self.second_bias = nn.Parameter(second.bias.repeat(count, 1))
+        layers = (first, second)
+        many = [nn.Parameter(layer.weight.T[:, None].repeat(1, count, 1)) for layer in layers]
+        self.weights = nn.ParameterList(many)
+        self.biases = nn.ParameterList(
+            nn.Parameter(layer.bias.repeat(count, 1)) for layer in layers
+        )
 
     def forward(self) -> Tensor:
         """Logits, shape (N, members, n_classes); in training (labelled, members, n_classes)."""
         hidden = self._first()
         if self.kind.hops is None:
             hidden = self._hop(hidden)
-        hidden = (hidden + self.first_bias).relu()
+        hidden = (hidden + self.biases[0]).relu()
         hidden = dropout(hidden, self.kind.dropout, self.training, alike=1)
-        scores = torch.einsum("nsh,hsc->nsc", hidden, self.second)
+        scores = torch.einsum("nsh,hsc->nsc", hidden, self.weights[1])
         if self.kind.hops is None:
-            return self._last_hops(scores) + self.second_bias
-        return self._last_hops(scores + self.second_bias)
+            return self._last_hops(scores) + self.biases[1]
+        return self._last_hops(scores + self.biases[1])
 
     def _first(self) -> Tensor:
         """The dropped features times the first layers' weights."""
         rows = self.x.dropped(self.kind.dropout) if self.training else self.x
-        weights = self.first * self.scales  # the same as scaled features, and smaller
+        weights = self.weights[0] * self.scales  # the same as scaled features, and smaller
         product = rows.product(weights.flatten(start_dim=1))
-        return product.view(-1, *self.first.shape[1:])
+        return product.view(-1, *self.weights[0].shape[1:])
 
     def _last_hops(self, values: Tensor) -> Tensor:
         if not self.training:
@@ -151,9 +184,9 @@ class _Networks(nn.Module):
         asks about no other node. Its rows are columns of the transposed hops."""
         start = torch.zeros(self.pattern.n_nodes, len(nodes))
         start[nodes, torch.arange(len(nodes))] = 1.0
-        turned = self.pattern.transposed(self.weights)
+        turned = self.pattern.transposed(self.edges)
         rows = self._hops(turned.matmul, start).T.contiguous()
-        return rows.to_sparse() if self.kind.hops is None else rows  # ten hops reach most nodes
+        return rows if self.kind.hops else rows.to_sparse()  # ten hops reach most nodes
 
     def _hops(self, hop: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
         """One hop of a GCN, all hops of APPNP."""
@@ -165,7 +198,7 @@ class _Networks(nn.Module):
         return values
 
     def _hop(self, values: Tensor) -> Tensor:
-        product = self.pattern.product(self.weights, values.flatten(start_dim=1))
+        product = self.pattern.product(self.edges, values.flatten(start_dim=1))
         return product.view(values.shape)
 
     def decay(self) -> None:
@@ -173,20 +206,6 @@ class _Networks(nn.Module):
         for parameter in self.parameters():
             if parameter.grad is not None:
                 parameter.grad += self.decays * parameter.detach()
-
-
-def _train(networks: _Networks, wanted: _Wanted) -> Tensor:
-    """Scores of every node after the last epoch, shape (N, members, n_classes); no label beside
-    those given is looked at."""
-    optimiser = torch.optim.Adam(networks.parameters(), lr=networks.kind.rate)
-    networks.train()
-    for _ in range(networks.kind.epochs):
-        optimiser.zero_grad()
-        wanted.loss(networks()).backward()
-        networks.decay()
-        optimiser.step()
-    with torch.no_grad():
-        return networks.eval()()
 
 
 class SparseRows:
