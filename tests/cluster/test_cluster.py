@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -299,6 +302,34 @@ def test_five_workers_killed_during_a_fit_change_no_bit(tmp_path):
             timer.cancel()
     for name in ("x", "posterior", "answers"):
         assert np.array_equal(read(tmp_path / "out", name), read(tmp_path / "killed", name))
+
+
+@needs_dask
+@pytest.mark.slow
+def test_a_scheduler_that_goes_is_one_sentence(tmp_path, capfd):
+    """Neither Dask's log nor a traceback of its own, and nothing is left of what was begun."""
+    data, model = case()
+    save_shards(data, tmp_path / "graph", rows=70)
+    settings = ClusterSettings(waiting=2.0)
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
+    where = ["--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(tmp_path / "at.json")]
+    with subprocess.Popen([*command, *where], stderr=subprocess.DEVNULL) as scheduler:
+        while not (tmp_path / "at.json").exists():
+            time.sleep(0.1)
+        address = json.loads((tmp_path / "at.json").read_text())["address"]
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-dashboard", address]
+        with subprocess.Popen(worker, stderr=subprocess.DEVNULL) as hand:
+            capfd.readouterr()
+            timer = threading.Timer(3.0, scheduler.kill)
+            timer.start()
+            with pytest.raises(ConfigError, match="the Dask cluster has gone"):
+                for turn in range(100):  # one of them is under way then
+                    out = tmp_path / f"out-{turn}"
+                    fit_shards(tmp_path / "graph", model, out, scheduler=address, settings=settings)
+            timer.cancel()
+            hand.kill()
+    assert capfd.readouterr().err == ""
+    assert not list(out.iterdir())
 
 
 def test_nothing_listens_beyond_loopback():

@@ -7,6 +7,7 @@ task again gets the same: Dask's own rescheduling survives a worker that dies.""
 from __future__ import annotations
 
 import itertools
+import logging
 import shutil
 import tempfile
 import uuid
@@ -256,7 +257,7 @@ def _said_why() -> Iterator[None]:
     except (CancelledError, distributed.comm.CommClosedError, TimeoutError) as error:
         raise ConfigError(
             "the Dask cluster has gone",
-            got=f"{type(error).__name__}: {error}"[:200],
+            got=type(error).__name__,
             fix="Start it again, and fit again: nothing was written.",
         ) from error
     except Exception as error:  # of a worker, as the text of an exception of its own
@@ -276,10 +277,31 @@ def connected(
     """A client of the cluster at an address, or of one that lives as long as the block and listens
     on loopback alone."""
     distributed = import_optional("dask.distributed", extra="dask")
-    if scheduler is None:
-        with local_cluster(workers or 2) as cluster, cluster.get_client() as client:
+    with _silent():
+        if scheduler is None:
+            with local_cluster(workers or 2) as cluster, cluster.get_client() as client:
+                yield client
+            return
+        with _client(distributed, scheduler, settings) as client:
             yield client
-        return
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Dask's own log is off: what it tells with tracebacks is told by the errors here."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    levels = {name: logging.getLogger(name).level for name in names}
+    try:
+        for name in names:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _client(distributed: Any, scheduler: str, settings: ClusterSettings) -> Any:
+    """Of a cluster that answers and has a worker."""
     try:
         client = distributed.Client(scheduler, timeout=settings.waiting, set_as_default=False)
         client.wait_for_workers(1, timeout=settings.waiting)
@@ -290,8 +312,7 @@ def connected(
             fix="Start one with `dask scheduler` and `dask worker ADDRESS`, or leave it out: then"
             " workers of this machine do the work.",
         ) from error
-    with client:
-        yield client
+    return client
 
 
 def local_cluster(workers: int, **options: Any) -> Any:
