@@ -85,10 +85,22 @@ def _certified(make: Callable[[], nn.Module], mixed: bool) -> Shown:
         LyapunovConfig(samples=240, seconds=60.0),
         constant=True,
         labelled=(nodes, nodes % N),
-        shares=torch.rand(NODES, N).softmax(dim=1) if mixed else None,
     )
     assert result.certificate is not None and result.states is not None
-    return Shown(result.certificate, model, data, result.states)
+    shown = Shown(result.certificate, model, data, result.states)
+    return settled(shown, torch.rand(NODES, N).softmax(dim=1)) if mixed else shown
+
+
+def settled(shown: Shown, mix: Tensor) -> Shown:
+    """With controllers mixed at every node, as in older files, and states run to what follows."""
+    mix = mix.double()
+    shown.states["mix"] = mix / mix.sum(dim=1, keepdim=True).clamp_min(1.0) * (1 - 1e-12)
+    found = recognise(shown.model, D)
+    matrix, _ = operator_of(found.operator, shown.data.edge_index, NODES)
+    for _ in range(500):
+        shown.states["states"] = found.run(plain_features(shown, at_states=True), matrix)
+    shown.certificate = with_equilibrium(shown.certificate, model_layers(found), shown.graph())
+    return shown
 
 
 def _loosened(shown: Shown) -> Shown:

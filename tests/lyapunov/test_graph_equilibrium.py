@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from graph_forgeries import Shown, settled
 from small_models import MODELS, NODES, D, N, Two, exact_answer, fractions
 from torch import nn
 from torch_geometric.data import Data
@@ -101,9 +103,10 @@ def mixed_case() -> tuple[nn.Module, Data, CertifyResult]:
         LyapunovConfig(samples=240, seconds=60.0),
         constant=True,
         labelled=(torch.tensor([1, 39]), torch.tensor([0, 2])),
-        shares=torch.randn(NODES, N).softmax(dim=1),
     )
-    return model, data, result
+    shown = Shown(result.certificate, model, data, dict(result.states))
+    shown = settled(shown, torch.randn(NODES, N).softmax(dim=1))
+    return model, data, replace(result, certificate=shown.certificate, states=shown.states)
 
 
 def test_mixed_controllers_end_in_the_enclosure_and_at_the_stated_distance() -> None:

@@ -36,7 +36,7 @@ def with_equilibrium(
 
 
 def compare_equilibrium(enclosure: Enclosure) -> None:
-    """What is stated of the graph's nodes has to be what the states show."""
+    """The states have to show all that is stated of the graph's nodes."""
     graph = enclosure.graph
     stated = enclosure.certificate["graph"]["equilibrium"]
     if not isinstance(stated, dict) or stated.get("states_sha256") != states_sha256(graph):

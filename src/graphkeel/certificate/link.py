@@ -54,7 +54,7 @@ def link(
     states: Stored = None,
     steering: Stored = None,
 ) -> tuple[str, ...]:
-    """What is shown to hold of the given graph, in words; nothing without a graph."""
+    """Sentences that are shown to hold of the given graph; none without a graph."""
     frozen = _with_this_head(content, model)
     scores = None if data is None else _on_this_graph(content, frozen, data)
     passes = (content.get("graph") or {}).get("contraction") == "proved"

@@ -256,7 +256,7 @@ def read_shipped(
 def compare_features(
     stated: Mapping[str, Any], shipped: ShippedFeatures, layers: Sequence[Branches], operator: str
 ) -> None:
-    """What is stated of the features has to follow from them."""
+    """The features have to show all that is stated of them."""
     if stated["sha256"] != shipped.sha256():
         raise Differs("the stored features are not those that the certificate names")
     found = shipped.measured(layers, operator)

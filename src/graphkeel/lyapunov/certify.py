@@ -58,7 +58,6 @@ def certify(
     anchors: Tensor | None = None,
     constant: bool = False,
     labelled: tuple[Tensor, Tensor] | None = None,
-    shares: Tensor | None = None,
     **model_kwargs: Any,
 ) -> CertifyResult:
     """Train a controller and a Lyapunov function per class, prove them, and write it all down.
@@ -78,8 +77,6 @@ def certify(
         labelled: nodes and their classes, int64, shape (L,) each: where the loop with message
             passing contracts, it is run on the graph with controllers at these nodes, and its
             equilibrium is enclosed.
-        shares: p_v(c) of a mixture of controllers at every node instead, shape (N, n), rows with a
-            sum of one; `labelled` are then only counted.
         model_kwargs: passed to the model beside x and edge_index.
     """
     started = time.monotonic()
@@ -124,7 +121,7 @@ def certify(
     certificate = certificate_of(head, result, provenance=remarks, data_sha256=data, graph=proof)
     found = CertifyResult(head, certificate, result, "", 0.0, passing=passing)
     if labelled is not None:
-        found = enclosed(found, x, edge_index, labelled, shares=shares)
+        found = enclosed(found, x, edge_index, labelled)
     return replace(found, seconds=time.monotonic() - started)
 
 

@@ -45,7 +45,7 @@ class LyapunovBatch(nn.Module, ABC):
 
     @abstractmethod
     def parts(self, active: Tensor) -> _Parts:
-        """What `LyapunovWeights` has, with the class as first axis, before it is rounded."""
+        """The weights of `LyapunovWeights` before rounding; the class is the first axis."""
 
     def forward(self, y: Tensor, active: Tensor) -> Tensor:
         """V at states y of shape (active, points, n)."""

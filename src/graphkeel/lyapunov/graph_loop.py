@@ -37,9 +37,9 @@ class GraphRun:
 class GraphLoop:
     """The closed loop of a recognised model on a graph with given features (N, d) and edges (2, E).
 
-    The controllers of the classes act at `nodes` (M,), with the shares p, float64, shape (M, n): a
-    node's feature is Σ_c p_v(c)·(h_c + B_c·t_c(ŷ_v)). Products of the first layer's weights with
-    all h_c and B_c are made once.
+    The controllers of the classes act at `nodes` (M,), each at those with its label (M,): there
+    the feature is h_c + B_c·t_c(ŷ_v). Products of the first layer's weights with all h_c and B_c
+    are made once.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class GraphLoop:
         edge_index: Tensor,
         controls: Mapping[int, NeuralWeights],
         nodes: Tensor,
-        shares: Tensor,
+        labels: Tensor,
     ) -> None:
         self.aggregation = aggregation
         self.nodes = nodes
@@ -57,10 +57,10 @@ class GraphLoop:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
             self.matrix = matrix.to_sparse_csr()  # products are several times as fast
-        self.controls = [(control, shares[:, c, None]) for c, control in controls.items()]
+        shares = torch.stack([(labels == c).double() for c in controls], dim=1)
+        self.controls = list(zip(controls.values(), shares.unsqueeze(2).unbind(1), strict=True))
         outer = torch.cat([control.outer.double() for control in controls.values()], dim=1)
         offsets = torch.stack([control.offset.double() for control in controls.values()])
-        shares = shares[:, list(controls)]
         first = aggregation.layers[0]
         self.given = [_projected(x, branch) for branch in first]
         self.rest = [shares @ (offsets @ one.weight.T) + one.bias for one in first]

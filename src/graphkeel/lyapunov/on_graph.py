@@ -61,17 +61,12 @@ def _is_directed(found: Aggregation, edges: NDArray[np.int64]) -> bool:
 
 
 def enclosed(
-    result: CertifyResult,
-    x: Tensor,
-    edge_index: Tensor,
-    labelled: tuple[Tensor, Tensor],
-    *,
-    shares: Tensor | None = None,
+    result: CertifyResult, x: Tensor, edge_index: Tensor, labelled: tuple[Tensor, Tensor]
 ) -> CertifyResult:
     """The result with a claim about one graph's nodes, where the loop on the graph contracts.
 
     The labelled nodes, given with their classes, int64, shape (L,) each, are controlled, each by
-    the controller of its class; or all nodes, by mixtures with the shares p_v(c), shape (N, n)."""
+    the controller of its class."""
     certificate = result.certificate
     if certificate is None or certificate["graph"]["contraction"] != "proved":
         return result
@@ -82,15 +77,16 @@ def enclosed(
         )
         return result
     started = time.monotonic()
-    parts = _controlled(result, labelled, shares)
-    arrays = {name: part.numpy() for name, part in parts.items()}
-    start = np.zeros((len(x), result.head.n_out))
-    graph = GraphStates(x.cpu().numpy(), edges, start, **arrays)
-    loop = _loop(result, x, edge_index, graph)
+    controls = {outcome.label: outcome.control for outcome in result.outcomes}
+    nodes, labels = (part.long().cpu() for part in labelled)
+    known = torch.isin(labels, torch.tensor(list(controls)))
+    parts = {"nodes": nodes[known], "labels": labels[known]}  # stored beside the states
+    loop = GraphLoop(result.passing, x.cpu(), edge_index.cpu(), controls, **parts)
     run = loop.run(
         certificate["graph"]["kappa"], torch.from_numpy(decode_array(certificate["graph"]["gauge"]))
     )
-    graph = replace(graph, states=run.states.numpy())
+    arrays = (part.numpy() for part in (run.states, *parts.values()))
+    graph = GraphStates(x.cpu().numpy(), edges, *arrays)
     steps = {"residuals": list(run.residuals), "certain": list(run.certain)}  # of a figure
     provenance = {**certificate["provenance"], "graph_steps": steps}
     try:
@@ -166,37 +162,3 @@ def _linear(
 def released(certificate: dict[str, Any]) -> dict[str, Any]:
     """The certificate without what `enclosed` and `steered` said of one graph."""
     return without_features(without_equilibrium(certificate))
-
-
-def _controlled(
-    result: CertifyResult, labelled: tuple[Tensor, Tensor], shares: Tensor | None
-) -> dict[str, Tensor]:
-    """Labelled nodes, their classes, and the shares of the controllers where these are mixed."""
-    nodes = labelled[0].long().cpu().clone()  # stored beside the labels that they were taken from
-    labels = labelled[1].long().cpu().clone()
-    if shares is not None:
-        return {"nodes": nodes, "labels": labels, "mix": _mixture(shares, list(result.verdicts))}
-    known = torch.isin(labels, torch.tensor(list(result.verdicts)))
-    return {"nodes": nodes[known], "labels": labels[known]}
-
-
-def _mixture(shares: Tensor, controlled: list[int]) -> Tensor:
-    """Shares of the controllers that there are, float64, shape (N, n), each row with a sum of at
-    most one, in exact arithmetic too."""
-    mix = torch.zeros(shares.shape, dtype=torch.float64)
-    mix[:, controlled] = shares.detach().cpu().double()[:, controlled].clamp_min(0.0)
-    sums = mix.sum(dim=1, keepdim=True).clamp_min(1.0)
-    return mix / sums * (1.0 - (mix.shape[1] + 2) * 2.0**-50)  # more than the sum's own rounding
-
-
-def _loop(result: CertifyResult, x: Tensor, edge_index: Tensor, graph: GraphStates) -> GraphLoop:
-    controls = {outcome.label: outcome.control for outcome in result.outcomes}
-    nodes, shares = graph.shares()
-    return GraphLoop(
-        result.passing,
-        x.cpu(),
-        edge_index.cpu(),
-        controls,
-        torch.from_numpy(nodes),
-        torch.from_numpy(shares),
-    )

@@ -87,8 +87,7 @@ class CertifyResult:
         seconds: for everything but the model's own training.
         remark: whether the certificate is about the anchors in use, where there are any.
         states: of the graph at its equilibrium, `states` (N, n), with the labelled `nodes` and
-            their `labels`, and the controllers' shares `mix` (N, n) where they are mixed; None
-            where that was not asked for or cannot be proved.
+            their `labels`; None where that was not asked for or cannot be proved.
         passing: the model with its message passing.
         steering: the `features` that ship (N, d) and the decided classes `wanted` (N,), where the
             certificate speaks of them.

@@ -17,7 +17,7 @@ from graphkeel.core.errors import KeelError
 from graphkeel.testing.checks import (
     Check,
     Conformance,
-    checks_of,
+    Subject,
     expect,
     expect_equal,
     expect_refusal,
@@ -120,10 +120,10 @@ def yield_controller_checks(
         _takes_any_precision,
         _refuses_wrong_targets,
     )
-    yield from checks_of(subject.name, subject, functions)
+    yield from subject.checks(functions)
 
 
-class _Subject:
+class _Subject(Subject):
     """The controller under test, made anew for a plant and target where it comes as a function."""
 
     def __init__(self, given: Controller | type[Controller] | _Factory, tolerance: float) -> None:
@@ -145,9 +145,6 @@ class _Subject:
 
     def regulate(self, plant: Plant, target: Tensor) -> Regulation:
         return self.of(plant, target).regulate(plant, target)
-
-    def check(self, name: str, body: Callable[..., None], *arguments: object) -> Check:
-        return Check(self.name, name, partial(body, self, *arguments))
 
 
 def _every_plant() -> dict[str, Plant]:
