@@ -3,7 +3,6 @@ name."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 import time
@@ -26,10 +25,12 @@ def number(job: Job) -> Measurement:
 
 
 def cores(job: Job) -> Measurement:
-    """Answers with the cores that our own threads may use."""
+    """Answers with the threads that our own code and torch may use."""
     import joblib
+    import torch
 
-    return Measurement(DONE, 0.01, 1.0, {"accuracy": float(joblib.cpu_count()), "base": 0.0})
+    most = max(joblib.cpu_count(), torch.get_num_threads())
+    return Measurement(DONE, 0.01, 1.0, {"accuracy": float(most), "base": 0.0})
 
 
 def logged(job: Job) -> Measurement:
@@ -47,10 +48,7 @@ def gate(log: str | Path) -> Path:
 
 
 def endless(job: Job) -> Measurement:
-    """Writes down which process began it, and is never done; the method `die` ends a worker of a
-    pool at once."""
-    if job.spec.method == "die" and multiprocessing.current_process().name.startswith("Loky"):
-        os._exit(9)
+    """Writes down which process began it, and is never done."""
     with Path(job.row).open("a") as log:
         log.write(f"{os.getpid()}\n")
     time.sleep(600)

@@ -53,9 +53,8 @@ def test_shift_is_zero_for_twins_and_grows_with_distance():
     train = np.repeat([True, False], 40)
     twins, scene = _scene(np.concatenate([points, points]), train, np.zeros(80, int))
     apart, far = _scene(np.concatenate([points, points + 5]), train, np.zeros(80, int))
-    assert shift_numbers(twins, scene, 0)["cmd"] == pytest.approx(0, abs=1e-12)
-    assert shift_numbers(apart, far, 0)["cmd"] > 0.5
-    assert shift_numbers(apart, far, 0)["mmd"] > shift_numbers(twins, scene, 0)["mmd"] + 0.1
+    assert shift_numbers(twins, scene)["cmd"] == pytest.approx(0, abs=1e-12)
+    assert shift_numbers(apart, far)["cmd"] > 0.5
 
 
 def test_silhouette_tells_separate_classes_from_mixed_ones():

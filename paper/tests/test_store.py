@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from graphkeel.core.digests import sha256_of
 from graphkeel.core.errors import ConfigError
 from graphkeel.store.job import Measurement
 from graphkeel.store.store import FILE, Store, read_run
-from graphkeel_paper.fingerprint import code_fingerprint, method_version, parsed_file
+from graphkeel_paper.fingerprint import code_version, sources
 from graphkeel_paper.specs import RunSpec
 
 
@@ -126,26 +127,19 @@ def test_a_file_that_is_no_store_is_refused(tmp_path):
         Store(tmp_path / FILE)
 
 
-def test_the_version_of_a_method_is_its_code_not_its_comments(tmp_path, monkeypatch):
-    package = tmp_path / "graphkeel_probe.py"
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(
-        "graphkeel_paper.fingerprint._counts", lambda name: name == "graphkeel_probe"
-    )
+def test_the_version_of_the_code_is_that_of_what_may_decide_a_number(tmp_path):
+    def version() -> str:
+        return sha256_of(sources([tmp_path]))
 
-    def fingerprint(source: str) -> str:
-        package.write_text(source)
-        code_fingerprint.cache_clear()
-        parsed_file.cache_clear()
-        return code_fingerprint(("graphkeel_probe",))
-
-    first = fingerprint('"""Doc."""\ndef f(x):\n    """More."""\n    return x + 1\n')
-    assert fingerprint("# why\ndef f(x):\n\n    return x + 1\n") == first
-    assert fingerprint("def f(x):\n    return x + 2\n") != first
-    code_fingerprint.cache_clear()
-
-
-def test_methods_have_versions_of_their_own_and_missing_ones_say_so():
-    versions = {name: method_version(RunSpec(method=name)) for name in ("none", "auto", "t3a")}
-    assert len(set(versions.values())) == 3
-    assert method_version(RunSpec(method="no such method")).startswith("not available:")
+    for folder in ("tables", "models"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.py").write_text("x = 1")
+    first = version()
+    (tmp_path / "tables" / "a.py").write_text("x = 2")
+    (tmp_path / "models" / "notes.txt").write_text("of no account")
+    assert version() == first
+    (tmp_path / "models" / "a.py").write_text("x = 2")
+    second = version()
+    (tmp_path / "models" / "prior.json").write_text("{}")
+    assert len({first, second, version()}) == 3
+    assert RunSpec().code_version() == code_version()

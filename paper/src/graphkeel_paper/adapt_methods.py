@@ -16,31 +16,18 @@ from graphkeel.runs.method import Given, MethodResult
 from graphkeel.runs.methods import OURS, reconstructor_of
 from graphkeel_paper.baselines.registry import get_baseline
 from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
-from graphkeel_paper.fingerprint import code_fingerprint, version_of
 from graphkeel_paper.specs import AdaptSpec
 
 # Rows that learn from the source's labels as well: they see source and target as one graph.
 _ON_UNION = ("retrain", "pool")
 _POSTERIOR = "posterior-alone"  # what `auto` decides, before it steers
 _TARGET_ONLY = "target-only"  # the same architecture, trained on the target's labels alone
-_CODE = (
-    "graphkeel.runs.adapt",
-    "graphkeel.runs.adapt_case",
-    "graphkeel.graph.datasets.registry",
-    "graphkeel.models.zoo",
-    "graphkeel_paper.adapt_methods",
-    "graphkeel_paper.baselines.bases",
-    "graphkeel_paper.datasets.registry",
-)
 
 
-def method_version(spec: AdaptSpec) -> str:
-    """SHA-256 of all code that a job of this specification runs."""
-    if spec.method == "none":
-        return code_fingerprint(_CODE)
-    if spec.method == _POSTERIOR or spec.method in OURS:
-        return code_fingerprint((*_CODE, "graphkeel.runs.methods"))
-    return version_of(get_baseline(_baseline(spec.method)), _CODE)
+def check_method(name: str) -> None:
+    """That there is such a method."""
+    if name not in ("none", _POSTERIOR, *OURS):
+        get_baseline(_baseline(name))
 
 
 def adapted(spec: AdaptSpec, case: Case) -> MethodResult:

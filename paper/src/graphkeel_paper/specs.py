@@ -35,23 +35,17 @@ class _WithBases:
 
         return train_base(self.model, task, seed=seed, **self.model_options)
 
+    def code_version(self) -> str:
+        """SHA-256 of the code that the number may depend on."""
+        from graphkeel_paper.fingerprint import code_version
+
+        return code_version()
+
 
 @dataclass(frozen=True)
 class RunSpec(_WithBases, specs.RunSpec):
     """One method, ours or a rival, on one dataset; also with a base of `baselines.bases` and the
     split `outside`."""
-
-    CODE: ClassVar[tuple[str, ...]] = (
-        # Every number depends on these modules, whatever the method.
-        "graphkeel.runs.run",
-        "graphkeel.runs.specs",
-        "graphkeel.graph.datasets.registry",
-        "graphkeel.models.zoo",
-        "graphkeel.models.frozen",
-        "graphkeel_paper.specs",
-        "graphkeel_paper.baselines.bases",
-        "graphkeel_paper.datasets.registry",
-    )
 
     def graph(self) -> RawGraph:
         from graphkeel_paper.datasets import load_graph
@@ -59,23 +53,15 @@ class RunSpec(_WithBases, specs.RunSpec):
         return load_graph(self.dataset)
 
     def task(self, seed: int) -> GraphTask:
-        from graphkeel.graph import make_task
-        from graphkeel_paper.datasets import split_of
+        from graphkeel_paper.datasets import load
 
-        graph = self.graph()
-        drawn = split_of(graph, *split_number(self.split, seed))
-        return make_task(graph, split=drawn, features=self.features, pca=self.pca)
+        kind, number = split_number(self.split, seed)
+        return load(self.dataset, seed=number, split=kind, features=self.features, pca=self.pca)
 
     def find_method(self) -> Method:
         from graphkeel_paper.baselines.registry import find_method
 
         return find_method(self.method, self.method_options)
-
-    def code_version(self) -> str:
-        """SHA-256 of the code that the number depends on."""
-        from graphkeel_paper.fingerprint import method_version
-
-        return method_version(self)
 
     def published(self) -> dict[str, list[float]]:
         """The paper's figures, where the run follows its protocol."""
@@ -131,9 +117,6 @@ class AdaptSpec(_WithBases, specs.AdaptSpec):
         return adapted(self, case)
 
     def check_method(self) -> None:
-        self.code_version()  # looks it up
+        from graphkeel_paper.adapt_methods import check_method
 
-    def code_version(self) -> str:
-        from graphkeel_paper.adapt_methods import method_version
-
-        return method_version(self)
+        check_method(self.method)

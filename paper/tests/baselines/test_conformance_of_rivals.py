@@ -7,8 +7,8 @@ import pytest
 from graphkeel.testing import yield_reconstruction_checks
 from graphkeel_paper.baselines.frozen.controllers import ControllerMethod
 from graphkeel_paper.baselines.registry import BASELINES, get_baseline
-from graphkeel_paper.baselines.retrained.kdga import KDGA, KDGAConfig
-from graphkeel_paper.baselines.retrained.mh_aug import MHAug, MHAugConfig
+from graphkeel_paper.baselines.retrained.kdga import KDGA
+from graphkeel_paper.baselines.retrained.mh_aug import MHAug
 
 # by the beginning of the name
 LONG = ("frgnn", "gtrans", "mh-aug", "kdga", "srgnn", "soga", "homottt", "pool", "retrain")
@@ -28,10 +28,8 @@ RIVALS = [
 # length: all checks run on the same code with fewer steps, in every test run, and those that ask
 # most of it at full length as well.
 SHORTENED = {
-    "mh-aug": MHAug("mh-aug, shortened", MHAugConfig(proposals=200, accepted=60)),
-    "kdga": KDGA(
-        "kdga, shortened", KDGAConfig(edge_epochs=20, classifier_epochs=10, epochs=20, hidden=32)
-    ),
+    "mh-aug": MHAug("mh-aug, shortened", proposals=200, accepted=60),
+    "kdga": KDGA("kdga, shortened", edge_epochs=20, classifier_epochs=10, epochs=20, hidden=32),
 }
 AT_FULL_LENGTH = (
     "gives whole results (sgc)",

@@ -11,7 +11,7 @@ from graphkeel.models import SGC
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.runs.method import Method
 from graphkeel_paper.baselines import get_baseline
-from graphkeel_paper.baselines.frozen.frgnn import FRGNN, FrgnnConfig, representatives
+from graphkeel_paper.baselines.frozen.frgnn import FRGNN
 from graphkeel_paper.baselines.frozen.readings import PaperReading
 from graphkeel_paper.baselines.rival import drawn_class
 
@@ -35,47 +35,43 @@ def edgeless_plant() -> tuple[FrozenModel, GraphTask]:
     return FrozenModel(model), task
 
 
-def test_the_inverse_of_an_affine_head_by_hand():
-    """(2 x₁ + 1, x₂ − x₁) = e₀ at (0, 0) and = e₁ at (−1/2, 1/2)."""
-    frozen, task = edgeless_plant()
-    found = representatives(frozen, task, torch.arange(20), FrgnnConfig(outputs="logits"), seed=0)
-    assert torch.allclose(found, torch.tensor([[0.0, 0.0], [-0.5, 0.5]]), atol=0.05)
-
-
-@pytest.mark.parametrize("outputs", ["softmax", "logits"])
-@pytest.mark.parametrize("pairs", ["all", "labelled"])
-def test_one_class_replaces_the_training_nodes_of_a_drawn_nodes_class(outputs, pairs):
-    config = FrgnnConfig(outputs=outputs, pairs=pairs, epochs=30)
-    result = check_contract(FRGNN(config=config), TASK, FROZEN)
+def test_one_class_replaces_the_training_nodes_of_a_drawn_nodes_class():
+    result = check_contract(FRGNN(epochs=30), TASK, FROZEN)
     labelled = TASK.train_mask.nonzero().flatten()
     drawn = drawn_class(TASK, labelled, seed=0)
     changed = (result.features != TASK.x).any(dim=1)
     assert torch.equal(changed, TASK.train_mask & (TASK.y == drawn))
     assert result.decision["class"] == drawn
     assert torch.equal(result.scores, FROZEN.logits(result.features, TASK.edge_index))
+    head = FROZEN.model.conv.lin
+    written = result.features[TASK.train_mask & (TASK.y == drawn)][0]
+    distance = (head(written) - torch.eye(3)[drawn]).norm().item()
+    assert result.decision["residual"] == pytest.approx(distance, rel=1e-4)
 
 
 def test_all_classes_replace_every_training_node():
-    result = check_contract(FRGNN(classes="all", config=FrgnnConfig(epochs=30)), TASK, FROZEN)
+    result = check_contract(FRGNN(classes="all", epochs=30), TASK, FROZEN)
     assert torch.equal((result.features != TASK.x).any(dim=1), TASK.train_mask)
     assert result.decision["class"] is None
 
 
-def test_the_decision_says_how_far_from_the_one_hot_the_head_is():
-    """Where features are a function of outputs, training closes the gap; the report must show
-    it."""
+def test_training_brings_the_embedding_nearer_to_its_class():
+    """The head answers probabilities here that features determine."""
     frozen, task = edgeless_plant()
     few, many = (
-        apply(FRGNN(config=FrgnnConfig(outputs="logits", epochs=epochs)), task, frozen).decision[
-            "logit_error"
-        ]
+        frozen.logits(
+            FRGNN(epochs=epochs).representatives(frozen, task, seed=0), task.edge_index
+        ).softmax(dim=1)
         for epochs in (5, 500)
     )
-    assert many < 0.1 < few
+    wanted = torch.eye(2)
+    assert (many - wanted).abs().max() < 0.5 < 1.0 and (many - wanted).norm() < (
+        few - wanted
+    ).norm()
 
 
 def test_a_gcn_base_is_trained_on_the_labels_at_hand_and_leaves_the_given_model_alone():
-    method = FRGNN(name="frgnn-gcn", base="gcn", config=FrgnnConfig(epochs=30))
+    method = FRGNN(name="frgnn-gcn", base="gcn", epochs=30)
     result = check_contract(method, TASK, FROZEN)
     assert method.retrains and result.features is None
     assert not torch.equal(result.scores, FROZEN.logits(TASK.x, TASK.edge_index))

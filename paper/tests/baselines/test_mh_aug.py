@@ -3,8 +3,6 @@ contract."""
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from scipy.stats import truncnorm
@@ -13,7 +11,6 @@ from shifted_graph import check_contract, share_right, small_task
 from graphkeel_paper.baselines.retrained.mh_aug import (
     Chain,
     MHAug,
-    MHAugConfig,
     State,
     truncated_draw,
     truncated_log_density,
@@ -34,7 +31,7 @@ def without_last_edge_and_node(edge_share: float = 1 / 3, node_share: float = 1 
 def test_ego_change_by_hand():
     """Two-hop walks with self-loops number 5, 8, 8, 5; without edge 2-3: 5, 7, 5, 1; without node
     3: 5, 7, 6, 3."""
-    edges, nodes = Chain(PATH, MHAugConfig(), seed=0).ego_change(without_last_edge_and_node())
+    edges, nodes = Chain(PATH, MHAug(), seed=0).ego_change(without_last_edge_and_node())
     assert torch.allclose(edges, torch.tensor([0.0, 1 / 8, 3 / 8, 4 / 5]))
     assert torch.allclose(nodes, torch.tensor([0.0, 1 / 8, 2 / 8, 2 / 5]))
 
@@ -53,7 +50,7 @@ def test_truncated_normal_agrees_with_scipy(mean):
 
 def test_acceptance_ratio_by_hand():
     """All terms: ego-graph targets with their widths, and the proposal both ways."""
-    chain = Chain(PATH, MHAugConfig(), seed=0)
+    chain = Chain(PATH, MHAug(), seed=0)
     old, new = chain.state, without_last_edge_and_node(edge_share=2 / 6)
     uncertainty = torch.tensor([0.0, 0.1, 0.5, 1.0])
     expected = 0.0
@@ -75,7 +72,7 @@ def test_acceptance_ratio_by_hand():
 def test_a_proposal_drops_the_shares_it_names():
     task = small_task()
     pattern = Pattern(task.edge_index, task.n_nodes)
-    chain = Chain(pattern, MHAugConfig(sigma_edges=0.5, sigma_nodes=0.5), seed=3)
+    chain = Chain(pattern, MHAug(sigma_edges=0.5, sigma_nodes=0.5), seed=3)
     for _ in range(20):
         new = chain.propose()
         assert int((~new.entries).sum()) == int(pattern.n_edges * new.edge_share)
@@ -87,7 +84,7 @@ def test_a_flat_target_leaves_the_shares_uniform():
     """Only the proposal's correction is left, and without it the shares would not be uniform near 0
     and 1."""
     task = small_task(100)
-    config = MHAugConfig(weight_edges=0.0, weight_nodes=0.0, sigma_edges=0.4, sigma_nodes=0.4)
+    config = MHAug(weight_edges=0.0, weight_nodes=0.0, sigma_edges=0.4, sigma_nodes=0.4)
     chain = Chain(Pattern(task.edge_index, task.n_nodes), config, seed=0)
     shares = []
     for _ in range(4000):
@@ -99,7 +96,7 @@ def test_a_flat_target_leaves_the_shares_uniform():
 
 def test_a_target_far_away_pulls_the_chain_there():
     task = small_task()
-    chain = Chain(Pattern(task.edge_index, task.n_nodes), MHAugConfig(), seed=0)
+    chain = Chain(Pattern(task.edge_index, task.n_nodes), MHAug(), seed=0)
     for _ in range(300):
         chain.step(torch.zeros(task.n_nodes))  # certain everywhere: narrow targets
     edges, nodes = chain.ego_change(chain.state)
@@ -109,15 +106,14 @@ def test_a_target_far_away_pulls_the_chain_there():
 
 def test_the_training_keeps_the_contract_and_learns():
     task = small_task()
-    method = MHAug(config=MHAugConfig(accepted=60, lr=0.02))
+    method = MHAug(accepted=60, lr=0.02)
     result = check_contract(method, task)
     assert result.decision["steps"] == 60 <= result.decision["proposed"]
     assert share_right(result, task) > 0.7  # a third by chance
-    assert math.isfinite(result.decision["edge_share"])
 
 
 def test_without_validation_the_last_weights_count():
     task = small_task()
     labelled, none = task.train_mask.nonzero().flatten(), torch.empty(0, dtype=torch.long)
-    result = MHAug(config=MHAugConfig(accepted=5)).fit_predict(None, task, labelled, none, 0)  # type: ignore[arg-type]
+    result = MHAug(accepted=5).fit_predict(None, task, labelled, none, 0)  # type: ignore[arg-type]
     assert result.decision["best_step"] == 4

@@ -12,7 +12,6 @@ from shifted_graph import check_contract, share_right, small_task
 from graphkeel_paper.baselines.retrained.sparse import Pattern
 from graphkeel_paper.baselines.retrained.srgnn import (
     SRGNN,
-    SRGNNConfig,
     _constrained_quadratic,
     _onto_simplex,
     central_moment_discrepancy,
@@ -57,7 +56,7 @@ def test_weights_solve_the_constrained_problem():
 def test_matching_weighs_up_what_the_sample_looks_like():
     """Two training nodes a class; the sample sits on the first of each."""
     mine = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [3.0, 3.0]])
-    weights = matching_weights(mine, mine[[0, 2]], np.array([0, 0, 1, 1]), SRGNNConfig())
+    weights = matching_weights(mine, mine[[0, 2]], np.array([0, 0, 1, 1]), SRGNN())
     assert weights == pytest.approx([1.8, 0.2, 1.8, 0.2], abs=1e-3)
 
 
@@ -72,6 +71,6 @@ def test_ppr_rows_against_the_dense_inverse():
 
 def test_the_training_keeps_the_contract_and_learns():
     task = small_task()
-    result = check_contract(SRGNN(config=SRGNNConfig(epochs=60)), task)
+    result = check_contract(SRGNN(epochs=60), task)
     assert share_right(result, task) > 0.7
     assert result.decision["least"] >= 0.2 - 1e-9

@@ -13,6 +13,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,8 @@ def _forward(model: nn.Module, task: GraphTask) -> Callable[[Tensor], Tensor]:
         return lambda mask: model(task.x, task.edge_index)[mask]
     features = propagated(model, task.x, task.edge_index)
     if model.is_large(task.x, task.edge_index):
-        return lambda mask: model.conv.lin(features[mask])  # type: ignore[no-any-return]
+        rows = cache(features.__getitem__)  # copied once for each mask, not once an epoch
+        return lambda mask: model.conv.lin(rows(mask))  # type: ignore[no-any-return]
     return lambda mask: model.conv.lin(features)[mask]  # type: ignore[no-any-return]
 
 

@@ -115,7 +115,7 @@ def data_hash(spec: AdaptSpec, seed: int) -> str:
     return json_sha256(parts)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)  # dense, so half a gigabyte for two graphs of words
 def _features(
     source: RawGraph, target: RawGraph, kind: str, components: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

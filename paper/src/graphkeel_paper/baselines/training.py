@@ -4,7 +4,7 @@ weights that validation liked best."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -55,6 +55,20 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
+
+
+def trained(
+    network: nn.Module,
+    loss: Callable[[], Tensor],
+    epochs: int,
+    *,
+    rate: float,
+    weight_decay: float = 0.0,
+) -> None:
+    """Adam down a loss, the same at every epoch."""
+    optimiser = torch.optim.Adam(network.parameters(), lr=rate, weight_decay=weight_decay)
+    for _ in range(epochs):
+        descend(optimiser, loss())
 
 
 def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:

@@ -258,9 +258,8 @@ def _cell(plan: Plan, row: Row, block: str, column: str, all_found: _Found) -> C
         name: all_found.get((name, block, column), {})
         for name in (plan.table.base_of(row), TUNED_BASE, OURS)
     }
-    if plan.table.rows[0].paper is None:  # its base is not the paper's
-        return replace(measured, **_worst_seeds(plan, row, found, others))
-    return replace(measured, **_beside_the_paper(plan, row, column, found, others))
+    fill_in = _beside_the_paper if plan.table.rows[0].paper else _with_its_worst
+    return replace(measured, **fill_in(plan, measured, row, found, others))
 
 
 def _published(plan: Plan, row: Row, column: str) -> Published | None:
@@ -287,7 +286,9 @@ def _failures(found: _Seeds) -> str:
 # ---- a table without published figures: the worst seed beside each mean
 
 
-def _worst_seeds(plan: Plan, row: Row, found: _Seeds, others: dict[str, _Seeds]) -> dict[str, Any]:
+def _with_its_worst(
+    plan: Plan, _: Cell, row: Row, found: _Seeds, others: dict[str, _Seeds]
+) -> dict[str, Any]:
     """Gains are over the base row, or over the base that the run itself measured."""
     base = others[plan.table.base_of(row)]
     results = {seed: one.result for seed, one in found.items() if one.done}
@@ -303,22 +304,27 @@ def _worst_seeds(plan: Plan, row: Row, found: _Seeds, others: dict[str, _Seeds])
     return {
         **figures,
         **_balanced(list(results.values())),
-        "gain": float(gains(*zip(*pairs, strict=True)).mean()),
         "refused": sum(bool(result.get("kept")) for result in results.values()),
         "note": _failures(found),
     }
 
 
 def _gain(pairs: _Pairs) -> dict[str, Any]:
+    if not pairs:
+        return {}
     ours, theirs = zip(*pairs, strict=True)
     low, high = gain_interval(ours, theirs)
     return {
-        "gain": float(np.mean(ours) - np.mean(theirs)),
+        "gain": _mean_gain(pairs),
         "worst": float(gains(ours, theirs).min()),
         "gain_low": low,
         "gain_high": high,
         "p_value": paired_p(ours, theirs),
     }
+
+
+def _mean_gain(pairs: _Pairs) -> float:
+    return float(gains(*zip(*pairs, strict=True)).mean())
 
 
 def _balanced(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -336,19 +342,25 @@ def _balanced(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _beside_the_paper(
-    plan: Plan, row: Row, column: str, found: _Seeds, others: dict[str, _Seeds]
+    plan: Plan, cell: Cell, row: Row, found: _Seeds, others: dict[str, _Seeds]
 ) -> dict[str, Any]:
     base = plan.table.base_of(row)
     pairs = _pairs(found, others[base])
-    results = [one.result for one in found.values() if one.done]
-    mean = summarise([result["accuracy"] for result in results]).mean
-    published = _published(plan, row, column)
-    decisions = [result.get("decision", {}) for result in results]
+    decisions = [one.result.get("decision", {}) for one in found.values() if one.done]
     residuals = [decision["residual"] for decision in decisions if "residual" in decision]
-    notes = [_failures(found), _note(plan, row, column, mean, pairs)]
+    figures: dict[str, Any] = _gain(pairs) if row.name != base else {}
+    if row.group != "protocol":  # rows of another protocol are compared with neither
+        tuned, auto = (_pairs(found, others[name]) for name in (TUNED_BASE, OURS))
+        if tuned and row.name != TUNED_BASE:
+            figures["gain_tuned"] = _mean_gain(tuned)
+        if auto and row.name != OURS:
+            figures["behind_auto"] = -_mean_gain(auto)
+            figures["p_auto"] = paired_p(*zip(*auto, strict=True))
+    published = _published(plan, row, cell.column)
+    mean = float(cell.mean or 0.0)
+    notes = [_failures(found), _note(plan, row, cell.column, mean, pairs)]
     return {
-        **(_gain(pairs) if pairs and row.name != base else {}),
-        **_against_others(row, found, others),
+        **figures,
         "difference": mean - published.mean if published else None,
         "residual": max(residuals) if residuals else None,
         "note": "; ".join(filter(None, notes)),
@@ -360,23 +372,6 @@ def _pairs(ours: _Seeds, theirs: _Seeds) -> _Pairs:
     seeds = [seed for seed, one in ours.items() if one.done and seed in theirs]
     both = [(ours[seed], theirs[seed]) for seed in seeds if theirs[seed].done]
     return [(one.result["accuracy"], other.result["accuracy"]) for one, other in both]
-
-
-def _against_others(row: Row, found: _Seeds, others: dict[str, _Seeds]) -> dict[str, Any]:
-    """Gains over the tuned base, and what `auto` has more; rows of another protocol are compared
-    with neither."""
-    against: dict[str, Any] = {}
-    if row.group == "protocol":
-        return against
-    tuned = _pairs(found, others[TUNED_BASE])
-    if tuned and row.name != TUNED_BASE:
-        against["gain_tuned"] = float(np.mean([ours - theirs for ours, theirs in tuned]))
-    auto = _pairs(found, others[OURS])
-    if auto and row.name != OURS:
-        mine, best = zip(*auto, strict=True)
-        against["behind_auto"] = float(np.mean(best) - np.mean(mine))
-        against["p_auto"] = paired_p(best, mine)
-    return against
 
 
 def _note(plan: Plan, row: Row, column: str, mean: float, pairs: _Pairs) -> str:
@@ -394,9 +389,8 @@ def _note(plan: Plan, row: Row, column: str, mean: float, pairs: _Pairs) -> str:
         return protocol_note(mean - published.mean)
     if not pairs:
         return ""
-    ours, theirs = zip(*pairs, strict=True)
-    gain = float(np.mean(ours) - np.mean(theirs))
-    numbers = (gain, published.mean - base.mean, gain_error(ours, theirs))
+    error = gain_error(*zip(*pairs, strict=True))
+    numbers = (_mean_gain(pairs), published.mean - base.mean, error)
     if row.group == "reading":
         return reading_note(row.name, *numbers)
     return gain_note(row.paper, *numbers)

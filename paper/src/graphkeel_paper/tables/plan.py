@@ -170,17 +170,18 @@ class Plan:
         """The changed plan with the job of every row, block, column and seed that has a
         specification.
 
-        Rows of one column and seed share the base model, so they come together. Heavy rows come
-        last and seed by seed: a run that is killed then has the most to show, and the first seed
-        says what the others cost."""
+        Rows of one column, seed and base model share its training, so they come together. Heavy
+        rows come last and seed by seed: a run that is killed then has the most to show, and the
+        first seed says what the others cost."""
         plan = replace(self, **changes)
+        rows = sorted(plan.rows, key=lambda row: row.model)
         light = [(column, seed) for column in plan.columns for seed in plan.seeds]
         heavy = [(column, seed) for seed in plan.seeds for column in plan.columns]
         placed = [
             PlacedJob(_job(row, spec, seed), block, column)
             for is_heavy, places in ((False, light), (True, heavy))
             for column, seed in places
-            for row in plan.rows
+            for row in rows
             if row.heavy is is_heavy and row.has(column)
             for block in plan.blocks
             if (spec := spec_of(row, block, column)) is not None

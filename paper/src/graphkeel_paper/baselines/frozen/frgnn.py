@@ -9,10 +9,11 @@ epochs are those that make ‖C(g(e_c)) − e_c‖ small."""
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
@@ -23,18 +24,7 @@ from graphkeel.models.head import extract_head
 from graphkeel.reconstruct.correction import replace
 from graphkeel.runs.method import CheckedMethod, Given, MethodResult
 from graphkeel_paper.baselines.rival import drawn_class
-from graphkeel_paper.baselines.training import as_split, descend, seeded, unit_scale
-
-
-@dataclass(frozen=True)
-class FrgnnConfig:
-    """How g is trained, and what it replaces."""
-
-    outputs: Literal["softmax", "logits"] = "softmax"  # what g is fed
-    pairs: Literal["all", "labelled"] = "all"  # which nodes it learns from; neither needs a label
-    hidden: int = 64
-    lr: float = 0.01
-    epochs: int = 500
+from graphkeel_paper.baselines.training import as_split, seeded, trained, unit_scale
 
 
 @dataclass(frozen=True)
@@ -45,7 +35,9 @@ class FRGNN(CheckedMethod):
     name: str = "frgnn"
     base: Literal["given", "gcn"] = "given"  # "gcn" first trains and freezes one (FRGNN_GCN)
     classes: Literal["one", "all"] = "one"  # of the paper's starred rows; FRGNN itself: all
-    config: FrgnnConfig = field(default_factory=FrgnnConfig)
+    hidden: int = 64  # units of g
+    rate: float = 0.01
+    epochs: int = 500
 
     @property
     def retrains(self) -> bool:  # type: ignore[override]
@@ -58,61 +50,35 @@ class FRGNN(CheckedMethod):
                 dataclasses.replace(task, x=unit_scale(task.x)), labelled, given.validation
             )
             frozen = FrozenModel(train_model("gcn", task, seed=seed), n_classes=task.n_classes)
-        embeddings = representatives(frozen, task, labelled, self.config, seed)
+        embeddings = self.representatives(frozen, task, seed)
         labels = Labels(labelled, task.y[labelled], task.n_classes)
         only = drawn_class(task, labelled, seed) if self.classes == "one" else None
         features = replace(task.x, labels, embeddings, only)
         scores = frozen.logits(features, task.edge_index)
-        decision = {
-            "class": only,
-            "classes": self.classes,
-            **asdict(self.config),
-            **_distance(frozen, task, embeddings, only),
-        }
+        distance = _distance(frozen, task, embeddings)
+        residual = float(distance.max() if only is None else distance[only])
         # Features in the units of a model trained here would mean nothing to the model that was
         # handed over.
-        return MethodResult(scores, features if self.base == "given" else None, decision)
+        rewritten = features if self.base == "given" else None
+        return MethodResult(scores, rewritten, {"class": only, "residual": residual})
+
+    def representatives(self, frozen: FrozenModel, task: GraphTask, seed: int) -> Tensor:
+        """g(e_c) of every class, shape (n_classes, d); g learns from probabilities of all nodes,
+        which takes no label."""
+        outputs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
+        with seeded(seed):
+            inverse = nn.Sequential(
+                nn.Linear(task.n_classes, self.hidden),
+                nn.ReLU(),
+                nn.Linear(self.hidden, task.n_features),
+            )
+        trained(inverse, lambda: F.mse_loss(inverse(outputs), task.x), self.epochs, rate=self.rate)
+        with torch.no_grad():
+            return inverse(torch.eye(task.n_classes))
 
 
-def representatives(
-    frozen: FrozenModel, task: GraphTask, labelled: Tensor, config: FrgnnConfig, seed: int
-) -> Tensor:
-    """g(e_c) of every class, shape (n_classes, d)."""
-    outputs = frozen.logits(task.x, task.edge_index)
-    if config.outputs == "softmax":
-        outputs = outputs.softmax(dim=-1)
-    nodes = labelled if config.pairs == "labelled" else torch.arange(task.n_nodes)
-    inverse = _train_inverse(outputs[nodes], task.x[nodes], config, seed)
+def _distance(frozen: FrozenModel, task: GraphTask, embeddings: Tensor) -> Tensor:
+    """‖C(h) − e_c‖ of each class's embedding: the paper's Definition 1, on logits."""
     with torch.no_grad():
-        return inverse(torch.eye(task.n_classes))
-
-
-def _train_inverse(outputs: Tensor, features: Tensor, config: FrgnnConfig, seed: int) -> nn.Module:
-    with seeded(seed):
-        inverse = nn.Sequential(
-            nn.Linear(outputs.shape[1], config.hidden),
-            nn.ReLU(),
-            nn.Linear(config.hidden, features.shape[1]),
-        )
-    optimiser = torch.optim.Adam(inverse.parameters(), lr=config.lr)
-    for _ in range(config.epochs):
-        descend(optimiser, nn.functional.mse_loss(inverse(outputs), features))
-    return inverse
-
-
-def _distance(
-    frozen: FrozenModel, task: GraphTask, embeddings: Tensor, only: int | None
-) -> dict[str, Any]:
-    """How far the embeddings are from the paper's Definition 1, on the scale of logits and of
-    probabilities."""
-    plant = extract_head(frozen, task.n_features)
-    with torch.no_grad():
-        reached = plant(embeddings.double())
-    wanted = torch.eye(task.n_classes, dtype=reached.dtype)
-    rows = slice(None) if only is None else slice(only, only + 1)
-    error, soft_error = (reached - wanted)[rows], (reached.softmax(dim=-1) - wanted)[rows]
-    return {
-        "logit_error": float(error.norm(dim=1).max()),
-        "softmax_error": float(soft_error.norm(dim=1).max()),
-        "norm": float(embeddings[rows].norm(dim=1).max()),
-    }
+        reached = extract_head(frozen, task.n_features)(embeddings.double())
+    return (reached - torch.eye(task.n_classes, dtype=reached.dtype)).norm(dim=1)

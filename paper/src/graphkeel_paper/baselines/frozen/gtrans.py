@@ -12,7 +12,7 @@ import inspect
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -35,9 +35,11 @@ from graphkeel_paper.baselines.training import descend, seeded
 
 
 @dataclass(frozen=True)
-class GTransConfig:
+class GTrans(Rival):
     """The authors' values for Cora; rounds × (4 feature steps + 1 edge step)."""
 
+    name: str = "gtrans"
+    uses_labels: bool = False
     epochs: int = 10
     feature_steps: int = 4
     edge_steps: int = 1  # 0 leaves the edges alone
@@ -47,22 +49,15 @@ class GTransConfig:
     budget: float = 0.005  # share of edges that may go
     start: float = 1e-7  # of both variables, and the least weight of an edge's removal
     drop: float = 0.05  # of edges, in the augmented view
-    candidates: int = 5  # discrete edge sets tried at the end
+    tried: int = 5  # discrete edge sets at the end
 
     @property
     def rounds(self) -> int:
         return max(1, self.epochs // (self.feature_steps + self.edge_steps))
 
-
-@dataclass(frozen=True)
-class GTrans(Rival):
-    name: str = "gtrans"
-    config: GTransConfig = field(default_factory=GTransConfig)
-    uses_labels: bool = False
-
     def candidates(self, given: Given) -> Iterator[Candidate]:
-        for lr in self.config.lr_features:
-            transformation = _Transformation(given, self.config, lr)
+        for lr in self.lr_features:
+            transformation = _Transformation(given, self, lr)
             with seeded(given.seed):
                 transformation.learn()
             yield Candidate({"lr_features": lr}, transformation.result())
@@ -156,7 +151,7 @@ def _surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Te
 
 
 def project(
-    removals: Tensor, most: float, *, least: float = GTransConfig.start, tolerance: float = 1e-5
+    removals: Tensor, most: float, *, least: float = GTrans.start, tolerance: float = 1e-5
 ) -> Tensor:
     """The nearest removals with each in [0, 1] and their sum at most `most`, by bisection on a
     common shift."""
@@ -177,7 +172,7 @@ class _Transformation:
 
     scores: Tensor
 
-    def __init__(self, given: Given, config: GTransConfig, lr: float) -> None:
+    def __init__(self, given: Given, config: GTrans, lr: float) -> None:
         task = given.task
         self.task, self.config, self.lr, self.seed = task, config, lr, given.seed
         self.views = Views(given.frozen, task)
@@ -202,27 +197,15 @@ class _Transformation:
 
     def result(self) -> MethodResult:
         removed = int(self.removals.sum())
-        change = float(self.change.detach().norm() / self.task.x.norm().clamp_min(1e-12))
-        before = self._quiet_loss(torch.zeros_like(self.removals), torch.zeros_like(self.change))
-        decision = {
-            **asdict(self.config),
-            "lr_features": self.lr,
-            "rounds": self.config.rounds,
-            "edges_removed": removed,
-            "edges_weighable": self.views.weighable,
-            "feature_change": change,
-            "loss_before": before,
-            "loss_after": self._quiet_loss(self.removals, self.change.detach()),
-        }
         # Features alone would not reproduce these scores once edges are gone.
         features = (self.task.x + self.change).detach() if removed == 0 else None
-        return MethodResult(self.scores, features, decision)
+        return MethodResult(self.scores, features, {"edges_removed": removed})
 
     def _weights(self, removals: Tensor | None = None) -> Tensor:
         return 1 - (self.removals if removals is None else removals)[self.pair]
 
-    def _loss(self, removals: Tensor | None = None, change: Tensor | None = None) -> Tensor:
-        x = self.task.x + (self.change if change is None else change)
+    def _loss(self, removals: Tensor | None = None) -> Tensor:
+        x = self.task.x + self.change
         return _surrogate_loss(self.views, x, self._weights(removals), self.config.drop)
 
     def _step_edges(self) -> None:
@@ -240,14 +223,14 @@ class _Transformation:
         removals = torch.where(self.removals <= self.config.start, 0.0, self.removals)
         strongest = torch.zeros_like(removals)
         strongest[removals.topk(self.most).indices] = 1.0
-        tried = [strongest, *(torch.bernoulli(removals) for _ in range(self.config.candidates - 1))]
+        tried = [strongest, *(torch.bernoulli(removals) for _ in range(self.config.tried - 1))]
         affordable = [one for one in tried if float(one.sum()) <= self.most]
         return min(affordable, key=self._quiet_loss)
 
     @torch.no_grad()
-    def _quiet_loss(self, removals: Tensor, change: Tensor | None = None) -> float:
+    def _quiet_loss(self, removals: Tensor) -> float:
         with seeded(self.seed):
-            return float(self._loss(removals, change))
+            return float(self._loss(removals))
 
 
 # ---- TSA (Hsu et al., ICML 2025): edges are reweighted so that a node's neighbourhood looks as

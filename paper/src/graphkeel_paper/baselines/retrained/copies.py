@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.frozen.embeddings import seen_inputs
 from graphkeel_paper.baselines.frozen.gtrans import dissimilarity
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
-from graphkeel_paper.baselines.training import descend, seeded
+from graphkeel_paper.baselines.training import seeded, trained
 
 
 def module_of(frozen: FrozenModel) -> nn.Module:
@@ -67,10 +68,6 @@ class TrainableCopy:
         clear_caches(self.model)
         modules = list(self.model.modules())
         self.layers = [module for module in modules if isinstance(module, MessagePassing)]
-
-    def parameters(self) -> list[nn.Parameter]:
-        """The weights."""
-        return list(self.model.parameters())
 
     def scores(self, x: Tensor | None = None, edge_index: Tensor | None = None) -> Tensor:
         """Logits of every node, shape (N, n_classes), for the task's features and edges where no
@@ -123,14 +120,16 @@ class SOGA(Rival):
         samples = [contrasts(given.task, rng) for rng in generators]
         for epochs, lr in self.settings:
             copied = TrainableCopy(given.frozen, given.task)
-            optimiser = torch.optim.Adam(copied.parameters(), lr=lr)
-            for _ in range(epochs):
-                beliefs = copied.scores().softmax(dim=-1)
-                loss = information_loss(beliefs)
-                for positive, negative in samples:
-                    loss = loss + contrastive_loss(beliefs, positive, negative)
-                descend(optimiser, loss)
+            trained(copied.model, partial(_soga_loss, copied, samples), epochs, rate=lr)
             yield scored({"epochs": epochs, "lr": lr}, copied.scores().detach())
+
+
+def _soga_loss(copied: TrainableCopy, samples: list[tuple[Tensor, Tensor]]) -> Tensor:
+    beliefs = copied.scores().softmax(dim=-1)
+    loss = information_loss(beliefs)
+    for positive, negative in samples:
+        loss = loss + contrastive_loss(beliefs, positive, negative)
+    return loss
 
 
 def contrasts(
@@ -198,8 +197,8 @@ class HomoTTT(Rival):
 def _tuned(given: Given, epochs: int, lr: float) -> Tensor:
     task = given.task
     copied = TrainableCopy(given.frozen, task)
-    optimiser = torch.optim.Adam(copied.parameters(), lr=lr)
-    for _ in range(epochs):
+
+    def loss() -> Tensor:
         with torch.no_grad():
             embedding = copied.embedding()
         clusters = KMeans(task.n_classes, n_init=1, random_state=given.seed).fit_predict(embedding)
@@ -207,7 +206,9 @@ def _tuned(given: Given, epochs: int, lr: float) -> Tensor:
         dropped = copied.embedding(edge_index=_without_some(task.edge_index, homophily))
         plain = copied.embedding()
         shuffled = copied.embedding(x=task.x[torch.randperm(task.n_nodes)])
-        descend(optimiser, dissimilarity(dropped, plain) - dissimilarity(plain, shuffled))
+        return dissimilarity(dropped, plain) - dissimilarity(plain, shuffled)
+
+    trained(copied.model, loss, epochs, rate=lr)
     return copied.scores().detach().softmax(dim=-1)
 
 

@@ -9,7 +9,7 @@ accepted move is one optimiser step."""
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -30,10 +30,13 @@ from graphkeel_paper.baselines.training import (
 
 
 @dataclass(frozen=True)
-class MHAugConfig:
+class MHAug(CheckedMethod):
     """The published defaults (argument defaults of the authors' main.py), where λ2, the weight of
     the count of equal drops, is 0."""
 
+    needs_labels = True
+    name: str = "mh-aug"
+    retrains: bool = True
     proposals: int = 7000  # at most
     accepted: int = 2000  # training ends after as many
     hidden: int = 64
@@ -53,6 +56,10 @@ class MHAugConfig:
     consistency: float = 2.0  # weight of the KL term
     entropy: float = 0.2  # weight of the entropy term
 
+    def _fit_predict(self, given: Given) -> MethodResult:
+        with seeded(given.seed):
+            return _Training(given, self).run()
+
 
 @dataclass(frozen=True)
 class State:
@@ -67,7 +74,7 @@ class State:
 class Chain:
     """Proposals and their acceptance."""
 
-    def __init__(self, pattern: Pattern, config: MHAugConfig, seed: int) -> None:
+    def __init__(self, pattern: Pattern, config: MHAug, seed: int) -> None:
         self.pattern, self.config = pattern, config
         self.rng = np.random.default_rng(seed)
         self.full = torch.ones(pattern.rows.shape[0], dtype=torch.bool)
@@ -180,20 +187,8 @@ class _Gcn(nn.Module):
         return pattern.product(weights, self.second(hidden)) + self.second_bias
 
 
-@dataclass(frozen=True)
-class MHAug(CheckedMethod):
-    needs_labels = True
-    name: str = "mh-aug"
-    config: MHAugConfig = field(default_factory=MHAugConfig)
-    retrains: bool = True
-
-    def _fit_predict(self, given: Given) -> MethodResult:
-        with seeded(given.seed):
-            return _Training(given, self.config).run()
-
-
 class _Training:
-    def __init__(self, given: Given, config: MHAugConfig) -> None:
+    def __init__(self, given: Given, config: MHAug) -> None:
         task = given.task
         self.task, self.labelled, self.config = task, given.labelled, config
         self.x, self.labels = unit_scale(task.x), task.y[given.labelled]
@@ -213,15 +208,7 @@ class _Training:
             proposals += 1
             accepted += self._propose(accepted)
         self.best.restore()
-        decision = {
-            **asdict(self.config),
-            "proposed": proposals,
-            "steps": accepted,
-            "best_step": self.best.epoch,
-            "validation": self.best.accuracy,
-            "edge_share": self.chain.state.edge_share,
-            "node_share": self.chain.state.node_share,
-        }
+        decision = {"proposed": proposals, "steps": accepted, "best_step": self.best.epoch}
         return MethodResult(self._predict(), None, decision)
 
     def _propose(self, step: int) -> bool:

@@ -8,7 +8,7 @@ none here; ours is drawn uniformly, as the method's text says."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,19 +19,21 @@ from torch import Tensor, nn
 from graphkeel.graph import GraphTask
 from graphkeel.runs.method import CheckedMethod, Given, MethodResult
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.rival import percent_right
-from graphkeel_paper.baselines.training import descend, dropout, seeded, unit_scale
+from graphkeel_paper.baselines.training import dropout, seeded, trained, unit_scale
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SRGNNConfig:
+class SRGNN(CheckedMethod):
     """The published settings (the authors' main_gnn.py with the README's options)."""
 
+    needs_labels = True
+    name: str = "srgnn"
+    retrains: bool = True
     hidden: int = 32
     dropout: float = 0.5
-    lr: float = 0.01
+    rate: float = 0.01
     weight_decay: float = 5e-4
     epochs: int = 200  # fixed: nothing is selected on validation
     steps: int = 10  # of APPNP
@@ -41,33 +43,28 @@ class SRGNNConfig:
     kernels: tuple[float, ...] = (1.0, 0.1, 0.001)  # γ of the RBF kernels, averaged
     least_weight: float = 0.2
 
-
-@dataclass(frozen=True)
-class SRGNN(CheckedMethod):
-    needs_labels = True
-    name: str = "srgnn"
-    config: SRGNNConfig = field(default_factory=SRGNNConfig)
-    retrains: bool = True
-
     def _fit_predict(self, given: Given) -> MethodResult:
         task, labelled = given.task, given.labelled
-        config = self.config
         pattern = Pattern(task.edge_index, task.n_nodes)
         sample = _random_sample(task, labelled, given.seed)
-        rows = ppr_rows(pattern, torch.cat([labelled, sample]), config.teleport)
+        rows = ppr_rows(pattern, torch.cat([labelled, sample]), self.teleport)
         mine, theirs = rows[: len(labelled)], rows[len(labelled) :]
-        weights = matching_weights(mine, theirs, task.y[labelled].numpy(), config)
+        found = matching_weights(mine, theirs, task.y[labelled].numpy(), self)
+        weights = torch.from_numpy(found).float()
+        x, labels = unit_scale(task.x), task.y[labelled]
         with seeded(given.seed):
-            scores = _train(
-                task, pattern, labelled, sample, torch.from_numpy(weights).float(), config
-            )
-        decision = {
-            **asdict(config),
-            "least": float(weights.min()),
-            "largest": float(weights.max()),
-            "validation": percent_right(scores, task, given.validation),
-        }
-        return MethodResult(scores, None, decision)
+            model = _Appnp(task.n_features, task.n_classes, pattern, self).train()
+
+            def loss() -> Tensor:
+                scores, hidden = model(x)
+                wrong = F.cross_entropy(scores[labelled], labels, reduction="none")
+                shift = central_moment_discrepancy(hidden[labelled], hidden[sample], self.moments)
+                return (weights * wrong).mean() + self.cmd_weight * shift
+
+            trained(model, loss, self.epochs, rate=self.rate, weight_decay=self.weight_decay)
+        with torch.no_grad():
+            scores, _ = model.eval()(x)
+        return MethodResult(scores, None, {"least": float(weights.min())})
 
 
 def _random_sample(task: GraphTask, labelled: Tensor, seed: int) -> Tensor:
@@ -79,35 +76,10 @@ def _random_sample(task: GraphTask, labelled: Tensor, seed: int) -> Tensor:
     return candidates[order[: len(labelled)]]
 
 
-def _train(
-    task: GraphTask,
-    pattern: Pattern,
-    labelled: Tensor,
-    sample: Tensor,
-    weights: Tensor,
-    config: SRGNNConfig,
-) -> Tensor:
-    model = _Appnp(task.n_features, task.n_classes, pattern, config)
-    optimiser = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
-    x, labels = unit_scale(task.x), task.y[labelled]
-    for _ in range(config.epochs):
-        model.train()
-        scores, hidden = model(x)
-        supervised = (weights * F.cross_entropy(scores[labelled], labels, reduction="none")).mean()
-        shift = central_moment_discrepancy(hidden[labelled], hidden[sample], config.moments)
-        descend(optimiser, supervised + config.cmd_weight * shift)
-    model.eval()
-    with torch.no_grad():
-        scores, _ = model(x)
-    return scores
-
-
 class _Appnp(nn.Module):
     """tanh MLP, then ten steps of personalised PageRank whose edges are dropped out as well."""
 
-    def __init__(
-        self, n_features: int, n_classes: int, pattern: Pattern, config: SRGNNConfig
-    ) -> None:
+    def __init__(self, n_features: int, n_classes: int, pattern: Pattern, config: SRGNN) -> None:
         super().__init__()
         self.first = nn.Linear(n_features, config.hidden, bias=False)
         self.second = nn.Linear(config.hidden, n_classes, bias=False)
@@ -148,9 +120,7 @@ def ppr_rows(pattern: Pattern, nodes: Tensor, teleport: float, *, tolerance: flo
     return rows.T.double().numpy()
 
 
-def matching_weights(
-    mine: Array, theirs: Array, labels: NDArray[np.int64], config: SRGNNConfig
-) -> Array:
+def matching_weights(mine: Array, theirs: Array, labels: NDArray[np.int64], config: SRGNN) -> Array:
     """Kernel mean matching: weights under which `mine` (n, N) has the kernel mean of `theirs` (m,
     N).
 
