@@ -7,6 +7,9 @@ prove them, write a certificate.
         the paper's free networks and its own loss
   keel certify --dataset my_graph.npz --model gcn --set shift=-0.5
         any field of LyapunovConfig, by its name
+  keel certify --form paper --engine smt --set steps=1 --set start_node=0 --set rounds=1000000
+        --set falsify_rounds=0 --set verify_seconds=45
+        Algorithm 1 as it is printed: one node, one gradient step a round, Z3
 
 Writes certificate.json (check it with `keel check`; it holds the controllers),
 model.safetensors and training.json. Exit 0: proved, 1: refuted, 3: unknown.
@@ -16,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
@@ -46,9 +48,6 @@ if TYPE_CHECKING:
     from graphkeel.graph import GraphTask
     from graphkeel.lyapunov import CertifyResult, LyapunovConfig, RoundLog
 
-    OnRound = Callable[[RoundLog], None]
-    Settings = Callable[[GraphTask], dict[str, Any]]
-
 _MODEL = "model.safetensors"  # what the certificate is about
 
 # a logit of a target beyond a million leaves a float32 model no digits
@@ -74,26 +73,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    payload, _ = certified(args, _say_round)
-    emit(args, payload, lambda: show(payload))
+    payload = _certified(args)
+    emit(args, payload, lambda: _show(payload))
     verdicts = {row["verdict"] for row in payload["classes"]}
     codes = {"refuted": EXIT_REFUTED, "unknown": EXIT_UNKNOWN}
     return next((code for verdict, code in codes.items() if verdict in verdicts), EXIT_DONE)
 
 
-def certified(
-    args: argparse.Namespace, on_round: OnRound, settings: Settings | None = None
-) -> tuple[dict[str, Any], CertifyResult]:
-    """The values to print and the result behind them; `settings` are fields of the configuration
-    that depend on the graph."""
+def _certified(args: argparse.Namespace) -> dict[str, Any]:
+    """The values to print."""
     from graphkeel.lyapunov.certify import certify_into
     from graphkeel.models.frozen import FrozenModel
 
     started = time.monotonic()
     task, labels = _task_and_labels(args)
-    config = _config(args, {} if settings is None else settings(task))
+    config = _config(args)
     if config.start_node is not None:
-        labels = [int(task.y[config.start_node])]
+        labels = [_class_of(task, config.start_node)]
     out = make_out_dir(args.out or Path(f"certify-{Path(args.dataset).stem}"))
     model = _model(args, task, out)
     base_seconds = time.monotonic() - started
@@ -106,10 +102,10 @@ def certified(
         config,
         classes=labels,
         provenance={name: getattr(args, name) for name in named},
-        on_round=on_round,
+        on_round=_say_round,
         verifier=args.engine,
     )
-    payload = {
+    return {
         "command": "certify",
         "dataset": args.dataset,
         "model": args.model,
@@ -118,7 +114,6 @@ def certified(
         "processor_seconds": time.process_time() - processor,
         "base_seconds": base_seconds,
     }
-    return payload, result
 
 
 # ---- the model and its head
@@ -135,7 +130,7 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
     split = args.split or DRAWN
     spec = specs(args).RunSpec(args.dataset, name, split=split, features=features, pca=pca)
     spec.check_names()
-    _config(args, {})
+    _config(args)
     load_engine(args.engine)
     if args.split is None and options:
         split = own_split(spec.graph(), split)
@@ -177,12 +172,19 @@ def _labels(text: str, n_classes: int) -> list[int]:
     return labels
 
 
-def _config(args: argparse.Namespace, more: dict[str, Any]) -> LyapunovConfig:
-    """The configuration of training and proof; what --set names counts more than `more`."""
+def _config(args: argparse.Namespace) -> LyapunovConfig:
+    """The configuration of training and proof."""
     from graphkeel.lyapunov import LyapunovConfig
 
-    chosen = more | _chosen(args.set)
+    chosen = _chosen(args.set)
     return LyapunovConfig(form=args.form, seconds=args.budget, seed=args.seed, **chosen)
+
+
+def _class_of(task: GraphTask, node: int) -> int:
+    label = int(task.y[node]) if node < task.n_nodes else -1
+    if label < 0:
+        raise ConfigError("start_node must be a labelled node of the graph", got=node)
+    return label
 
 
 def _chosen(words: list[str]) -> dict[str, Any]:
@@ -190,7 +192,7 @@ def _chosen(words: list[str]) -> dict[str, Any]:
     from graphkeel.lyapunov import LyapunovConfig
 
     kinds = get_type_hints(LyapunovConfig)
-    for other in ("form", "seconds", "seed", "start_node"):  # have options of their own
+    for other in ("form", "seconds", "seed"):  # have options of their own
         del kinds[other]
     chosen: dict[str, Any] = {}
     for word in words:
@@ -282,7 +284,7 @@ def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
 # ---- what the reader sees
 
 
-def show(payload: dict[str, Any]) -> None:
+def _show(payload: dict[str, Any]) -> None:
     from rich.table import Table
 
     title = f"{payload['dataset']} · {payload['model']} · {payload['form']}"
