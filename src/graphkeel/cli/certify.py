@@ -11,7 +11,7 @@ prove them, write a certificate.
         --set falsify_rounds=0 --set verify_seconds=45
         Algorithm 1 as it is printed: one node, one gradient step a round, Z3
 
-Writes certificate.json (check it with `keel check`), controllers.safetensors,
+Writes certificate.json (check it with `keel check`; it holds the controllers),
 model.safetensors and training.json. Exit 0: proved, 1: refuted, 3: unknown.
 """
 
@@ -38,7 +38,7 @@ from graphkeel.cli.shared.common import (
     whole_number,
 )
 from graphkeel.cli.shared.own_model import DRAWN, chosen_model, own_split, specs
-from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.signals import raise_pending
 
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--budget", type=seconds_type, default=45.0, metavar="S", help=words)
     words = "another field of LyapunovConfig, e.g. rho=1; may be repeated"
     add("--set", action="append", default=[], metavar="NAME=VALUE", help=words)
-    words = "write the certificate and the controllers here (default: certify-DATASET)"
+    words = "write the certificate here (default: certify-DATASET)"
     add_options(parser, *OWN_MODEL, "--seed", "--out", "--json", out=words)
 
 
@@ -101,7 +101,7 @@ def _certified(args: argparse.Namespace) -> dict[str, Any]:
         task,
         config,
         classes=labels,
-        remarks={name: getattr(args, name) for name in named},
+        provenance={name: getattr(args, name) for name in named},
         on_round=_say_round,
         verifier=args.engine,
     )
@@ -140,10 +140,8 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
 
 
 def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
-    """The model of a task: trained now, or the one an earlier run of the same task left in the
-    folder."""
-    from graphkeel.models import load_model, save_model, train_model
-    from graphkeel.models.zoo import stored_subject
+    """The user's own model, or one that is trained now and kept in the folder."""
+    from graphkeel.models import save_model, train_model
 
     name, own = chosen_model(args)
     if own:
@@ -151,18 +149,8 @@ def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
 
         args.model = name
         return own_model(own["weights"], own["factory"], task.n_features, task.n_classes)
-    path = out / _MODEL
-    subject = f"{args.model} default {args.seed} {task.hash}"
-    if path.exists():
-        try:
-            if stored_subject(path) == subject:
-                return load_model(path)
-        except ModelError:  # damaged: it is trained again, which gives the same
-            console(stderr=True).print(
-                f"{path.name} is damaged; the model is trained again", soft_wrap=True, markup=False
-            )
     model = train_model(args.model, task, seed=args.seed)
-    save_model(path, model, args.model, task.n_features, task.n_classes, subject=subject)
+    save_model(out / _MODEL, model, args.model, task.n_features, task.n_classes)
     return model
 
 
