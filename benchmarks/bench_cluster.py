@@ -145,7 +145,7 @@ def peak(dask_worker: Any = None) -> float:
 
 
 def forget_peak() -> None:
-    """Let `peak` count from here: writing the graph and training took more than the fit's client."""
+    """Let `peak` count from here: writing and training took more than the fit's client."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

@@ -30,6 +30,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -156,13 +157,24 @@ def week_case(case: Row) -> Row:
     folder = Path(case["folder"])
     model, later = load_model(folder / MODEL), graph_of(case)
     found: Row = {}
+    _, found["importing"] = metered(lambda: import_module("graphkeel.reconstruct.reconstructor"))
     rec, found["load"] = metered(lambda: gk.load(folder / "run", model))
     _, found["update"] = metered(lambda: rec.update(later))
+    found["update"] |= right(rec, later)
     nodes, found["suggest"] = metered(lambda: rec.suggest(FED_BACK))
-    _, found[f"feedback of {FED_BACK}"] = metered(lambda: rec.feedback(nodes, later.y[nodes]))
+    name = f"feedback of {FED_BACK}"
+    _, found[name] = metered(lambda: rec.feedback(nodes, later.y[nodes]))
+    found[name] |= right(rec, later)
     _, found["predict"] = metered(lambda: rec.predict(later))
     _, found["report"] = metered(lambda: rec.report(folder / "report.html"))
     return found
+
+
+def right(rec: Any, data: Any) -> Row:
+    """Percent of nodes decided and answered rightly."""
+    free = ~data.val_mask
+    answers = {"decided": rec.posterior_.argmax(dim=1), "answered": rec.predict(data)}
+    return {k: 100 * float((a == data.y)[free].float().mean()) for k, a in answers.items()}
 
 
 def again_case(case: Row) -> Row:
@@ -271,7 +283,10 @@ def week(scale: float, _: str | None) -> None:
         parts = {"save": row["save"], **run(case, "week")}
         size = sum(file.stat().st_size for file in (Path(folder) / "run").iterdir())
     for name, part in parts.items():
-        print(f"  {name}: {part['seconds']:.2f} s, {part['peak']:.2f} GB", flush=True)
+        after = "; ".join(
+            f"{kind} {part[kind]:.1f}" for kind in ("decided", "answered") if kind in part
+        )
+        print(f"  {name}: {part['seconds']:.2f} s, {part['peak']:.2f} GB {after}", flush=True)
     both = parts["load"]["seconds"] + parts["update"]["seconds"]
     share = both / row["fit"]["seconds"]
     print(f"  load + update: {share:.2f} of the fit; stored {size / 1e6:.0f} MB", flush=True)

@@ -578,7 +578,7 @@ def _commit(text: str) -> str:
 
 
 def literal_runs() -> str:
-    """How `keel-paper certify` ended in the runs of literal-*.txt, in paper/docs/reproducing.md."""
+    """How Algorithm 1 ended in the runs of literal-*.txt, in paper/docs/reproducing.md."""
     head = ["command, as it was then", "ended by", "V(Y)²", "rounds", "counterexamples", "seconds"]
     lines = [[*head, "of them solving"]]
     for path in sorted((HERE / "results").glob("literal-*.txt")):

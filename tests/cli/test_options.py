@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,7 +141,7 @@ def test_both_ends_of_a_range() -> None:
         (["--set", "hidden=0"], "hidden must be positive"),
         (["--set", "loss=nope"], "loss must be"),
         (["--set", "gauge=nope"], "gauge must be"),
-        (["--set", "start_node=3"], "--set takes NAME=VALUE"),
+        (["--set", "start_node=99999"], "a labelled node of the graph"),
     ],
 )
 def test_certify_refuses_what_only_it_can_know(
@@ -148,3 +149,17 @@ def test_certify_refuses_what_only_it_can_know(
 ) -> None:
     assert main(["certify", *words, "--out", str(tmp_path)]) == 2
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_algorithm_1_as_printed_takes_one_node_and_one_step_a_round(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = ["steps=1", "falsify_rounds=0", "start_node=3", "rounds=2", "hidden=2"]
+    words = [word for one in printed for word in ("--set", one)]
+    case = ["--dataset", "digits:0,1", "--form", "paper", "--engine", "branch"]
+    main(["certify", *case, *words, "--json", "--out", str(tmp_path)])
+    shown = json.loads(capsys.readouterr().out)
+    (row,) = shown["classes"]  # the node's
+    rounds = json.loads((tmp_path / "training.json").read_text())["rounds"]
+    assert [one["steps"] for one in rounds] == [1] * len(rounds) and 1 <= len(rounds) <= 2
+    assert row["verdict"] in ("proved", "refuted", "unknown")

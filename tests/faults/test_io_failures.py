@@ -141,19 +141,6 @@ def test_a_damaged_ppr_cache_is_computed_again(
     biased_sampler.cache_clear()
 
 
-def test_a_damaged_model_is_written_anew(tmp_path: Path) -> None:
-    kept = COMMANDS["certify"]
-    arguments = [*kept.arguments, "--out", str(tmp_path)]
-    assert main(arguments) == 0
-    expected = kept.result(tmp_path)
-    model = tmp_path / "model.safetensors"
-    variants = damaged(model.read_bytes())
-    for kind in ("cut", "flipped"):
-        model.write_bytes(variants[kind])
-        assert main(arguments) == 0
-        assert kept.result(tmp_path) == expected
-
-
 def test_damaged_feedback_is_taken_in_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

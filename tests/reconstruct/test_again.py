@@ -9,8 +9,10 @@ import pytest
 import torch
 from small_graphs import known, trained
 from test_update import NEW, N, grown_graph
+from torch_geometric.nn import GCNConv
 
 import graphkeel as gk
+from graphkeel.graph.changes import changed_nodes
 from graphkeel.graph.rows import softmax
 from graphkeel.reconstruct.decide import DecideSettings, _grown, decide, decide_again
 from graphkeel.reconstruct.decide import decide_with_more as with_more
@@ -101,6 +103,41 @@ def test_a_loaded_one_goes_on_as_the_one_that_stayed(task, data, tmp_path, name)
         nodes = nodes + 2
     assert back.guard_ == stayed.guard_
     assert "before the graph was updated" not in back.guard_.reason
+
+
+@pytest.mark.parametrize("name", ["sgc", "gcn", "sage"])
+def test_nodes_that_have_not_changed_keep_what_was_decided(task, data, name) -> None:
+    """All others are decided by the same weights; where nothing has changed, nothing does."""
+    rec = Reconstructor(trained(task, name).model).fit(data)
+    decided, features = rec.posterior_, rec.features_
+    rec.update(data)
+    torch.testing.assert_close(rec.posterior_, decided, atol=1e-5, rtol=0)
+    later = grown_graph(data)
+    rec.update(later)
+    x, matrix = later.x.numpy(), rec._context.scene.matrix
+    changed = changed_nodes(x, matrix, rec._resumable.digests, LARGE.newly)
+    assert {3, 77, *range(N, N + NEW)} <= set(changed.tolist()) and len(changed) < 2 * NEW + 10
+    kept = np.setdiff1d(np.arange(N), changed)
+    torch.testing.assert_close(rec.posterior_[kept], decided[kept], atol=1e-5, rtol=0)
+    assert features.shape[0] + NEW == rec.features_.shape[0]
+
+
+def test_what_edges_carry_changes_every_node(data) -> None:
+    class Weighed(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.conv = GCNConv(data.x.shape[1], 3)
+
+        def forward(self, x, edge_index, edge_weight):
+            return self.conv(x, edge_index, edge_weight)
+
+    ones = torch.ones(data.num_edges)
+    rec = Reconstructor(Weighed().eval()).fit(data, edge_weight=ones)
+    decided = rec.posterior_
+    weights = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(0))
+    rec.update(data, edge_weight=weights)
+    assert not torch.allclose(rec.posterior_, decided, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["sgc", "gcn"])

@@ -7,8 +7,11 @@ prove them, write a certificate.
         the paper's free networks and its own loss
   keel certify --dataset my_graph.npz --model gcn --set shift=-0.5
         any field of LyapunovConfig, by its name
+  keel certify --form paper --engine smt --set steps=1 --set start_node=0 --set rounds=1000000
+        --set falsify_rounds=0 --set verify_seconds=45
+        Algorithm 1 as it is printed: one node, one gradient step a round, Z3
 
-Writes certificate.json (check it with `keel check`), controllers.safetensors,
+Writes certificate.json (check it with `keel check`; it holds the controllers),
 model.safetensors and training.json. Exit 0: proved, 1: refuted, 3: unknown.
 """
 
@@ -16,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -45,8 +47,6 @@ if TYPE_CHECKING:
     from graphkeel.graph import GraphTask
     from graphkeel.lyapunov import CertifyResult, LyapunovConfig, RoundLog
 
-    OnRound = Callable[[RoundLog], None]
-    Settings = Callable[[GraphTask], dict[str, Any]]
 
 # a logit of a target beyond a million leaves a float32 model no digits
 _NUMBER = number(-1e6, 1e6)
@@ -66,31 +66,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--budget", type=seconds_type, default=45.0, metavar="S", help=words)
     words = "another field of LyapunovConfig, e.g. rho=1; may be repeated"
     add("--set", action="append", default=[], metavar="NAME=VALUE", help=words)
-    words = "write the certificate and the controllers here (default: certify-DATASET)"
+    words = "write the certificate here (default: certify-DATASET)"
     add_options(parser, *OWN_MODEL, "--seed", "--out", "--json", out=words)
 
 
 def run(args: argparse.Namespace) -> int:
-    payload, _ = certified(args, _say_round)
-    emit(args, payload, lambda: show(payload))
+    payload = _certified(args)
+    emit(args, payload, lambda: _show(payload))
     verdicts = {row["verdict"] for row in payload["classes"]}
     codes = {"refuted": EXIT_REFUTED, "unknown": EXIT_UNKNOWN}
     return next((code for verdict, code in codes.items() if verdict in verdicts), EXIT_DONE)
 
 
-def certified(
-    args: argparse.Namespace, on_round: OnRound, settings: Settings | None = None
-) -> tuple[dict[str, Any], CertifyResult]:
-    """The values to print and the result behind them; `settings` are fields of the configuration
-    that depend on the graph."""
+def _certified(args: argparse.Namespace) -> dict[str, Any]:
+    """The values to print."""
     from graphkeel.lyapunov.certify import certify_into
     from graphkeel.models.frozen import FrozenModel
 
     started = time.monotonic()
     task, labels = _task_and_labels(args)
-    config = _config(args, {} if settings is None else settings(task))
+    config = _config(args)
     if config.start_node is not None:
-        labels = [int(task.y[config.start_node])]
+        labels = [_class_of(task, config.start_node)]
     out = make_out_dir(args.out or Path(f"certify-{Path(args.dataset).stem}"))
     model = _model(args, task, out)
     base_seconds = time.monotonic() - started
@@ -102,11 +99,11 @@ def certified(
         task,
         config,
         classes=labels,
-        remarks={name: getattr(args, name) for name in named},
-        on_round=on_round,
+        provenance={name: getattr(args, name) for name in named},
+        on_round=_say_round,
         verifier=args.engine,
     )
-    payload = {
+    return {
         "command": "certify",
         "dataset": args.dataset,
         "model": args.model,
@@ -117,7 +114,6 @@ def certified(
         "processor_seconds": time.process_time() - processor,
         "base_seconds": base_seconds,
     }
-    return payload, result
 
 
 def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
@@ -129,7 +125,7 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
     features, pca = parse_features(args.features)
     spec = chosen_spec(args, features=features, pca=pca)
     spec.check_names()
-    _config(args, {})
+    _config(args)
     load_engine(args.engine)
     args.split, args.model = spec.split, spec.model  # as the certificate tells
     task = spec.task(args.seed)
@@ -137,7 +133,7 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
 
 
 def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
-    """The model of a task: the user's own, or one that is trained now and kept in the folder."""
+    """The user's own model, or one that is trained now and kept in the folder."""
     from graphkeel.models import save_model, train_model
     from graphkeel.models.zoo import own_model
 
@@ -164,12 +160,19 @@ def _labels(text: str, n_classes: int) -> list[int]:
     return labels
 
 
-def _config(args: argparse.Namespace, more: dict[str, Any]) -> LyapunovConfig:
-    """The configuration of training and proof; what --set names counts more than `more`."""
+def _config(args: argparse.Namespace) -> LyapunovConfig:
+    """The configuration of training and proof."""
     from graphkeel.lyapunov import LyapunovConfig
 
-    chosen = more | _chosen(args.set)
+    chosen = _chosen(args.set)
     return LyapunovConfig(form=args.form, seconds=args.budget, seed=args.seed, **chosen)
+
+
+def _class_of(task: GraphTask, node: int) -> int:
+    label = int(task.y[node]) if node < task.n_nodes else -1
+    if label < 0:
+        raise ConfigError("start_node must be a labelled node of the graph", got=node)
+    return label
 
 
 def _chosen(words: list[str]) -> dict[str, Any]:
@@ -177,7 +180,7 @@ def _chosen(words: list[str]) -> dict[str, Any]:
     from graphkeel.lyapunov import LyapunovConfig
 
     kinds = get_type_hints(LyapunovConfig)
-    for other in ("form", "seconds", "seed", "start_node"):  # have options of their own
+    for other in ("form", "seconds", "seed"):  # have options of their own
         del kinds[other]
     chosen: dict[str, Any] = {}
     for word in words:
@@ -258,7 +261,10 @@ def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def show(payload: dict[str, Any]) -> None:
+# ---- what the reader sees
+
+
+def _show(payload: dict[str, Any]) -> None:
     from rich.table import Table
 
     title = f"{payload['dataset']} · {payload['model']} · {payload['form']}"

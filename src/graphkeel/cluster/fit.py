@@ -207,10 +207,6 @@ class _ClusterContext(Context):
         """The model as a function of what it reads of the features."""
         return self.fields.narrowed()
 
-    def passes_gradients(self) -> bool:
-        """As torch modules do."""
-        return True
-
     def tensor(self, array: Any) -> Any:
         """The array as the model takes it."""
         return self.cluster.tensor(array)

@@ -33,7 +33,7 @@ class _Preparation:
 
     pca: int = 20
     kept: int = 1 << 24
-    sample: int = 50_000
+    sample: int = 10_000
 
 
 PREPARATION = _Preparation()

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -114,27 +113,20 @@ def _as_rows(values: Tensor) -> Tensor:
 def _digests(values: Tensor, dtype: torch.dtype, rows: int) -> tuple[str, str]:
     """SHA-256 of the digests of blocks of rows, and the sum of a number per row, modulo 2^64, which
     does not depend on their order."""
-    weights = np.random.default_rng(0).integers(-(2**62), 2**62, int(values.shape[1])) | 1
     blocks, total = [], 0
     for part in values.detach().split(rows) if len(values) else ():
         block = part.to("cpu", dtype).contiguous()
         blocks.append(bytes.fromhex(sha256_of([block.numpy().data])))
-        bits = block.view(torch.int32) if dtype == torch.float32 else block
-        total += int(_sum_of_rows(bits.numpy(), weights))
+        total += int(row_numbers(block.numpy()).sum())
     return sha256_of(blocks), f"{total % _MODULUS:016x}"
 
 
-@njit(cache=True, nogil=True)
-def _sum_of_rows(
-    bits: NDArray[Any], weights: NDArray[np.int64]
-) -> np.int64:  # pragma: no cover - compiled
-    """A number per row, summed: exact arithmetic modulo 2^64, so the same on every machine."""
-    total = np.int64(0)
-    for i in range(bits.shape[0]):
-        row = np.int64(0)
-        for j in range(bits.shape[1]):
-            mixed = np.int64(bits[i, j]) * weights[j]
-            row += mixed ^ (mixed >> 29)
-        row *= np.int64(_ODD)
-        total += row ^ (row >> 32)
-    return total
+def row_numbers(values: NDArray[Any]) -> NDArray[np.int64]:
+    """A number for each row of float32 or int64 values (n, k), shape (n,): other rows have other
+    ones. Exact arithmetic modulo 2^64, so the same on every machine."""
+    weights = np.random.default_rng(0).integers(-(2**62), 2**62, values.shape[1]) | 1
+    bits = values.view(np.int32) if values.dtype == np.float32 else values
+    mixed = bits * weights
+    mixed ^= mixed >> 29
+    found = mixed.sum(axis=1) * _ODD
+    return found ^ (found >> 32)  # type: ignore[no-any-return]

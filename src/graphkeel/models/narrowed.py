@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
@@ -16,6 +17,7 @@ from torch_geometric.nn import MessagePassing
 from graphkeel.core.errors import ModelError
 from graphkeel.graph.propagate.adjacency import normalise_as_given
 from graphkeel.graph.propagate.local import as_tensor
+from graphkeel.models.batched import Batches, fields_of
 from graphkeel.models.calling import Style
 from graphkeel.models.frozen import FrozenModel
 
@@ -46,29 +48,25 @@ class Narrowed:
         start: its input for the features as they are, shape (N, r).
         directions: orthonormal, shape (d, r).
         passes: of the whole model that it took to find them.
+        logits: of the features as they are, where they were found on the way, shape (N, C).
     """
 
     ask: Ask
     start: Tensor
     directions: Tensor
     passes: int
+    logits: Tensor | None = None
+
+    @classmethod
+    def not_at_all(cls, forward: Forward, x: Tensor) -> Narrowed:
+        """A model that reads few features."""
+        return cls(asked(forward), x, torch.eye(x.shape[1]).to(x), passes=0)
 
 
-def narrowed(
-    frozen: FrozenModel,
-    x: Tensor,
-    edge_index: Tensor,
-    kwargs: Mapping[str, Any],
-    rank: int,
-    logits: Tensor | None = None,
+def narrowed_by_gradients(
+    frozen: FrozenModel, x: Tensor, edge_index: Tensor, kwargs: Mapping[str, Any], rank: int
 ) -> Narrowed | None:
-    """By the model's first weights, else by its gradients, at most `rank` directions, the strongest
-    first; None where features are few enough. Logits of these features may be known."""
-    if x.shape[1] <= rank:
-        return None
-    by_weights = _by_weights(frozen, x, edge_index, kwargs, logits)
-    if by_weights is not None:
-        return by_weights
+    """At most `rank` directions, the strongest first; None where gradients are not finite."""
 
     def forward(features: Tensor) -> Tensor:
         return frozen.differentiable_logits(features, edge_index, **kwargs)
@@ -81,26 +79,29 @@ def narrowed(
     return Narrowed(ask, start, directions, passes=2)
 
 
-def _by_weights(
+def narrowed_by_weights(
     frozen: FrozenModel,
     x: Tensor,
     edge_index: Tensor,
     kwargs: Mapping[str, Any],
-    logits: Tensor | None,
+    logits: Tensor | None = None,
 ) -> Narrowed | None:
-    """Every weight W of shape (h, d) becomes W Q, Q an orthonormal basis of all their rows.
+    """Every weight W of shape (h, d) becomes W Q, Q an orthonormal basis of all their rows; None
+    where the model reads more of the features.
 
     Where features meet nothing but sums over neighbours before these weights, answers to x Q are
-    those to x; whether they are is seen on the same features at other nodes, or by what is known
-    already of a model that has passed that once."""
+    those to x. Whether they are is seen at all nodes by their logits, where these are known, else
+    at some nodes, about which the model is asked with their receptive fields."""
     basis = basis_of(frozen, x.shape[1])
     if basis is None:
         return None
     basis = basis.to(x)
-    other = x.flip(0) if logits is None else x
-    expected = frozen.logits(other, edge_index, **kwargs) if logits is None else logits
-    values = other @ basis
-    del other  # as large as the features
+    everyone = torch.arange(len(x))
+    asked_of = (everyone, logits) if logits is not None else _at_some(frozen, x, edge_index, kwargs)
+    if asked_of is None:
+        return None
+    nodes, expected = asked_of
+    values = x @ basis
     kind, graph = frozen.return_type, frozen.calling.graph
     for read_through in (_by_products, _by_messages):
         try:
@@ -111,10 +112,30 @@ def _by_weights(
                 found = model.logits(values, edges, **kwargs)
         except Exception:  # the model is not ours, and may raise anything
             continue
-        if torch.allclose(found, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())):
+        size = float(expected.abs().max())
+        if torch.allclose(found[nodes], expected, rtol=1e-3, atol=1e-4 * size):
             forward = partial(model.logits_of_copy, copied, edge_index=edges, **kwargs)
-            return Narrowed(asked(forward), x @ basis, basis, passes=int(logits is None))
+            passes = int(logits is not None)  # that the answers at all nodes took
+            return Narrowed(asked(forward), values, basis, passes, None if passes else found)
     return None
+
+
+def _at_some(
+    frozen: FrozenModel, x: Tensor, edge_index: Tensor, kwargs: Mapping[str, Any], count: int = 16
+) -> tuple[Tensor, Tensor] | None:
+    """Evenly spaced nodes and the model's own answers there; None where it cannot be asked about a
+    part of the graph."""
+    if kwargs or frozen.calling.signature.style is not Style.TENSORS:
+        return None
+    nodes = np.unique(np.linspace(0, len(x) - 1, min(len(x), count)).astype(np.int64))
+    matrix = normalise_as_given(edge_index.numpy(), len(x), loops="as given")
+    (part,) = fields_of(matrix, nodes, Batches.of(frozen.module).hops)
+    alone = FrozenModel(frozen.model, return_type=frozen.return_type)
+    try:
+        found = alone.logits(x[part.nodes], part.edges)
+    except Exception:  # the model is not ours, and may raise anything
+        return None
+    return part.nodes[: part.n_asked], found[: part.n_asked]
 
 
 def basis_of(frozen: FrozenModel, width: int) -> Tensor | None:

@@ -12,6 +12,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 
+from graphkeel.graph.fingerprint import row_numbers
+
 if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
 
@@ -63,12 +65,8 @@ class Profile:
 
 def row_digests(x: Tensor) -> Tensor:
     """A number for each row of features (N, d), int64, shape (N,): other rows have other ones."""
-    weights = np.random.default_rng(0).integers(-(2**62), 2**62, x.shape[1]) | 1
-    found = []
-    for part in x.detach().split(_BLOCK):
-        bits = part.to("cpu", torch.float32).contiguous().view(torch.int32).numpy()
-        found.append((bits.astype(np.int64) * weights).sum(axis=1))
-    return torch.from_numpy(np.concatenate(found))
+    parts = (part.to("cpu", torch.float32).contiguous() for part in x.detach().split(_BLOCK))
+    return torch.from_numpy(np.concatenate([row_numbers(part.numpy()) for part in parts]))
 
 
 def some_of(among: Tensor, most: int) -> Tensor:

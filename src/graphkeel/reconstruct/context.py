@@ -24,7 +24,11 @@ from graphkeel.graph.node_graph import copy_sparse
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.models.linear_map import LinearMap, Propagation
-from graphkeel.models.narrowed import Narrowed, narrowed
+from graphkeel.models.narrowed import (
+    Narrowed,
+    narrowed_by_gradients,
+    narrowed_by_weights,
+)
 from graphkeel.reconstruct.scene import Scene
 
 
@@ -50,6 +54,7 @@ class Context:
     seed: int = 0
     settings: AnchorSettings = field(default_factory=AnchorSettings)
     _anchors: dict[float, Anchors] = field(default_factory=dict, init=False)
+    _narrow: Narrowed | None = field(default=None, init=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Context:
         graph = self.frozen.calling.graph
@@ -97,18 +102,23 @@ class Context:
         """Roughly how any model blurs features."""
         return Propagation.of(self.edge_index, len(self.x))
 
-    def narrowed(self, rank: int, logits: Tensor | None = None) -> Narrowed | None:
-        """The model on fewer features.
+    def narrowed(self, rank: int) -> Narrowed | None:
+        """The model on fewer features, at most `rank` where its weights do not tell them; None
+        where it passes no gradients back.
 
         Args:
-            rank: at most so many, where its weights do not tell them.
-            logits: those of the features as they are, where they are known.
+            rank: from how many features on fewer are sought.
         """
-        return narrowed(self.frozen, self.x, self.edge_index, self.model_kwargs, rank, logits)
-
-    def passes_gradients(self) -> bool:
-        """Whether answers have gradients into the features."""
-        return self.frozen.passes_gradients(self.x, self.edge_index, **self.model_kwargs)
+        asked_with = (self.frozen, self.x, self.edge_index, self.model_kwargs)
+        found, self._narrow = self._narrow, None  # not kept: it holds the graph once more
+        many = self.x.shape[1] > rank
+        if found is None and many:
+            found = narrowed_by_weights(*asked_with, self.logits)
+        if found is None and not self.frozen.passes_gradients(*asked_with[1:3], **asked_with[3]):
+            return None
+        if found is None and many:
+            found = narrowed_by_gradients(*asked_with, rank)
+        return found or Narrowed.not_at_all(self.differentiable_logits_for, self.x)
 
     def tensor(self, array: Any) -> Tensor:
         """An array as the model takes it.

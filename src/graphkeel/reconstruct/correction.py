@@ -174,27 +174,23 @@ def written(
     A model that passes no gradients back gets the blend of class anchors, its user a warning."""
     release_memory()
     posterior = context.tensor(decision.posterior)
-    x, linear = context.x, context.linear
-    if linear is None and not context.passes_gradients():
+    x, is_linear = context.x, context.linear is not None
+    narrow = None if is_linear else context.narrowed(settings.rank)
+    if narrow is None and not is_linear:
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
             " instead of the smallest change"
         )
         return context.blend(posterior), None
-    narrow = propagation = None
-    if linear is None:
-        known = None if earlier is None else earlier.logits
-        narrow = context.narrowed(settings.rank, known)
-        propagation = context.propagation
     steered = steer(
         context.differentiable_logits_for,
         x,
         posterior.argmax(dim=1),
         posterior,
         settings,
-        linear=linear,
+        linear=context.linear,
         narrow=narrow,
-        propagation=propagation,
+        propagation=None if is_linear or earlier is not None else context.propagation,
         earlier=earlier,
     )
     return steered.features, steered

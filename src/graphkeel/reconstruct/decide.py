@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from graphkeel.core.memory import release_memory
 from graphkeel.core.steps import stage
 from graphkeel.graph.agreement import KnownLabels, same_ends
+from graphkeel.graph.changes import changed_nodes, node_digests
 from graphkeel.graph.label_sets import Known, LabelSets
 from graphkeel.graph.propagate.local import home_of
 from graphkeel.graph.propagate.rowwise import fold, rowwise
@@ -58,8 +59,11 @@ class DecideSettings:
         trained: for how many a label counts that the model was trained on. A model trained here
             knows no more than those labels do, one trained elsewhere does.
         seen_edges: with a label at both ends, from which on labels tell the agreement.
-        large: nodes from which on a graph that was decided on is decided again from the round
-            before the last, when it has grown or a few labels have come: a tenth of the walks.
+        large: nodes from which on a graph that was decided on is taken up again when it has grown
+            or a few labels have come: nodes keep what was decided of them, but those that have come
+            or have changed (`Resumable`).
+        newly: share of a node's links that lead to nodes that have come, from which on it has
+            changed.
         few: share of the labels that judge which are a few. More of them: all is chosen anew.
     """
 
@@ -71,6 +75,7 @@ class DecideSettings:
     trained: float = 3.0
     seen_edges: int = 20
     large: int = 50_000
+    newly: float = 0.3
     few: float = 0.1
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
     pool: PoolSettings = field(default_factory=PoolSettings)
@@ -98,15 +103,23 @@ class Resumable:
 
     Attributes:
         before: log-probabilities after the round before the last, shape (N, C).
+        walks: what was spread over the graph for the last round, by name, shape (N, …).
+        projection: of wide features, shape (1 + r, d); of others nothing.
+        digests: of each node's features and links when all was chosen, shape (M,) with M <= N.
         names: the sources that the last round uses.
         judged: these at the labels that judge.
         chosen: how many judged when all was chosen.
+        served: ids of the labelled nodes that have served.
     """
 
     before: Array
+    walks: dict[str, Array]
+    projection: Array
+    digests: NDArray[np.int64]
     names: tuple[str, ...]
     judged: Judged
     chosen: int
+    served: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +182,7 @@ def decide(
         rounds=tuple(choice.rounds),
         agreement=choice.agreement,
         evidence=found,
-        resumable=None if before is None else choice.resumable(before),
+        resumable=None if before is None else choice.resumable(before, scene, found, labels),
     )
     return _alike(made) if balanced else made
 
@@ -214,10 +227,30 @@ class _Choice:
         self.rounds.append(_chosen(self.judged, list(self.seen), self.settings))
         return self.rounds[-1]
 
-    def resumable(self, before: Array) -> Resumable:
+    def resumable(
+        self, before: Array, scene: Scene, found: Evidence, labels: LabelSets
+    ) -> Resumable:
         used = [name for name in self.seen if self.rounds[-1].weights[name] > 0]
         places = [list(self.seen).index(name) for name in used]
-        return Resumable(before, tuple(used), self.judged.sources(places), len(self.nodes))
+        return Resumable(
+            before=before,
+            walks=_walks(scene, {name: found[name] for name in used}),
+            projection=scene.projection if scene.is_wide else np.zeros((0, 0), np.float32),
+            digests=node_digests(scene.x, scene.matrix),
+            names=tuple(used),
+            judged=self.judged.sources(places),
+            chosen=len(self.nodes),
+            served=labels.nodes,
+        )
+
+
+def _walks(scene: Scene, evidence: Evidence) -> dict[str, Array]:
+    """Spread arrays that pieces of evidence are made of, by the names of `Scene.walked`."""
+    found = {name.removesuffix("="): source.root for name, source in evidence.items()}
+    found["features"] = scene.smoothed
+    if "model~" in found:
+        found["model~"] = scene.smoothed_beliefs
+    return {name: root for name, root in found.items() if isinstance(root, np.ndarray)}
 
 
 def _chosen(judged: Judged, names: Sequence[str], settings: PoolSettings) -> PoolWeights:
@@ -248,13 +281,20 @@ def decide_again(
     rounds: Sequence[PoolWeights],
     settings: DecideSettings = DecideSettings(),
     resumable: Resumable | None = None,
+    posterior: Array | None = None,
 ) -> Decision:
-    """The answer with weights that were chosen before: the same graph, later."""
+    """The answer with weights that were chosen before: the same graph, later.
+
+    Args:
+        resumable: what it is taken up from; None: from nothing.
+        posterior: what was decided then, by these weights; None: all nodes are decided anew.
+    """
     labels, _ = known.sets(1, 0)
     labels = replace(labels, used=labels.used[-1:])  # all that serve
     if resumable is not None:
-        resumable = replace(resumable, before=_grown(scene, resumable.before))
-        scores, found = _last_round(scene, labels, settings, rounds[-1], resumable.before)
+        scores, found, resumable = _taken_up(
+            scene, labels, settings, rounds[-1], resumable, posterior
+        )
     else:
         coming = iter(rounds)
         unused = [_without_weight(rounds[turn:]) for turn in range(len(rounds))]
@@ -314,16 +354,39 @@ def _without_weight(rounds: Sequence[PoolWeights]) -> set[str]:
     return {name for name in rounds[-1].weights if not any(one.weights.get(name) for one in rounds)}
 
 
-def _last_round(
-    scene: Scene, labels: LabelSets, settings: DecideSettings, chosen: PoolWeights, before: Array
-) -> tuple[Array, Evidence]:
-    """Scores of every node by one set of labels, and the evidence they are made of."""
+def _taken_up(
+    scene: Scene,
+    labels: LabelSets,
+    settings: DecideSettings,
+    chosen: PoolWeights,
+    resumable: Resumable,
+    posterior: Array | None,
+) -> tuple[Array, Evidence, Resumable]:
+    """Scores of every node by one set of labels, the evidence they are made of, and what the next
+    time is taken up from.
+
+    Walks go on at nodes that have come or have changed, and near labels that have come. Other nodes
+    keep what was decided of them, unless there are such labels, or other weights."""
+    changed = changed_nodes(scene.x, scene.matrix, resumable.digests, settings.newly)
+    near = np.setxor1d(labels.nodes, resumable.served)
+    for _ in range(scene.settings.sweeps if len(near) else 0):
+        near = np.unique(scene.matrix[near].indices)
+    before = _grown(scene, resumable.before)
     unused = _without_weight([chosen])
-    posterior: Any = Layers(before[:, None], lambda part, *_: softmax(part))
-    found = dict(first_evidence(scene, labels, settings.evidence, unused))
-    found |= second_evidence(scene, labels, posterior, settings.evidence, unused)
-    scores = pooled(scene, found, chosen, LAST, 1)
-    return scores.reshape(scene.n_nodes, -1), found
+    answer: Any = Layers(before[:, None], lambda part, *_: softmax(part))
+    stale = np.union1d(changed, near).astype(np.int64)
+    with scene.taken_up(resumable.walks, resumable.projection, stale):
+        found = dict(first_evidence(scene, labels, settings.evidence, unused))
+        found |= second_evidence(scene, labels, answer, settings.evidence, unused)
+        walks = _walks(scene, found)
+    if posterior is None or len(near):
+        scores = pooled(scene, found, chosen, LAST, 1).reshape(scene.n_nodes, -1)
+    else:
+        scores = np.empty((scene.n_nodes, scene.n_classes), np.float32)
+        rowwise(log_rows, posterior, out=scores)
+        if len(changed):
+            scores[changed] = pooled(scene, found, chosen, LAST, 1, changed)[:, 0]
+    return scores, found, replace(resumable, before=before, walks=walks, served=labels.nodes)
 
 
 def _rounds(
@@ -371,9 +434,14 @@ def _stacked(rows: list[Array], n_nodes: int, n_classes: int) -> Doubles:
 
 
 def pooled(
-    scene: Scene, evidence: Evidence, chosen: PoolWeights, sets: slice, n_sets: int
+    scene: Scene,
+    evidence: Evidence,
+    chosen: PoolWeights,
+    sets: slice,
+    n_sets: int,
+    nodes: NDArray[np.int64] | None = None,
 ) -> Array:
-    """Σ_k w_k·e_k + b, shape (N, S, C), by blocks of rows."""
+    """Σ_k w_k·e_k + b, shape (N, S, C), by blocks of rows; or of some nodes alone."""
     used = [name for name in evidence if chosen.weights.get(name, 0.0) > 0]
     weights = [np.float32(chosen.weights[name]) for name in used]
     offsets = chosen.offsets.astype(np.float32)
@@ -385,9 +453,10 @@ def pooled(
         found += offsets
         return found
 
-    return rowwise(  # type: ignore[no-any-return]
-        added, scene.logits, Sets([evidence[name] for name in used], sets)
-    )
+    parts = Sets([evidence[name] for name in used], sets)
+    if nodes is not None:
+        return added(scene.logits[nodes], parts[nodes])
+    return rowwise(added, scene.logits, parts)  # type: ignore[no-any-return]
 
 
 def neighbour_agreement(scene: Scene, known: Known, seen_edges: int) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphkeel.graph.label_sets import LabelSets
 from graphkeel.graph.propagate.rowwise import Nodes, fold, largest, mean_row, rowwise
-from graphkeel.graph.propagate.view import Layers, Products, Repeated, View, kept
+from graphkeel.graph.propagate.view import Layers, Products, Repeated, View
 from graphkeel.graph.ridge import RidgeSettings, ridge_probe, soft_ridge
 from graphkeel.graph.rows import log_rows, log_softmax, softmax
 from graphkeel.reconstruct.scene import Scene
@@ -78,7 +78,8 @@ def _from_labels(
 ) -> Iterator[tuple[str, Callable[[], Layers]]]:
     """Names, and functions that compute the evidence."""
     ids = Nodes(scene.n_nodes)
-    near = cache(lambda: _walked(scene, rowwise(labels.known_at, ids, scene.logits), settings))
+    steps = settings.steps
+    near = cache(lambda: scene.walked("labels", steps, labels.known_at, ids, scene.logits))
     yield "labels", lambda: _floored(near(), settings.floor)
     yield "labels=", lambda: same_sizes(near(), settings.floor)
     x = scene.smoothed_directions
@@ -87,7 +88,7 @@ def _from_labels(
     for name, views in scene.views.items():
         probe = partial(ridge_probe, views, labels, settings.ridge)
         if name == "hops":
-            yield "hops~", partial(_smoothed, scene, probe)
+            yield "hops~", partial(_smoothed, scene, "hops~", np.asarray, probe)
         else:
             yield name, partial(_logs, probe)
 
@@ -96,9 +97,11 @@ def _logs(probabilities: Callable[[], Any]) -> Layers:
     return Layers(probabilities(), lambda p, *_: log_rows(p))
 
 
-def _smoothed(scene: Scene, probabilities: Callable[[], Layers]) -> Layers:
-    """Logarithms of probabilities that are smoothed over the graph."""
-    return _logs(lambda: kept(scene.spread(probabilities().written(), over=True)))
+def _smoothed(
+    scene: Scene, name: str, function: Callable[[Array], Array], values: Callable[[], Layers]
+) -> Layers:
+    """Logarithms of probabilities, a function of values, that are smoothed over the graph."""
+    return _logs(lambda: scene.walked(name, None, function, values()))
 
 
 def _among_labelled(values: Layers, present: NDArray[np.bool_], scene: Scene) -> Layers:
@@ -145,29 +148,28 @@ def _from_answer(
     soft = rowwise(labels.soft, posterior, Nodes(scene.n_nodes))
     own, hops = scene.relu_units
     yield "soft own", lambda: _soft_probe(own, labels, soft, settings)
-    yield "soft hops~", lambda: _diffused(scene, _soft_probe(hops, labels, soft, settings))
+    name = "soft hops~"
+    make = partial(_smoothed, scene, name, np.exp)
+    yield name, lambda: make(lambda: _soft_probe(hops, labels, soft, settings))
     x = scene.smoothed_directions
-    yield "soft means~", lambda: _diffused(scene, nearest_mean(x, x, soft, settings.sharpness))
+    name = "soft means~"
+    make = partial(_smoothed, scene, name, np.exp)
+    yield name, lambda: make(lambda: nearest_mean(x, x, soft, settings.sharpness))
     soft = np.zeros(0, np.float32)  # nothing below needs it
+    walked = partial(scene.walked, "pseudo-labels", settings.steps)
     surest = partial(pseudo_labels, labels, posterior, settings)
-    yield "pseudo-labels=", lambda: same_sizes(_walked(scene, surest(), settings), settings.floor)
-
-
-def _walked(scene: Scene, values: Array, settings: EvidenceSettings) -> Array:
-    """Values spread as labels are, written over them."""
-    return kept(scene.spread(values, settings.steps, over=True))
+    yield "pseudo-labels=", lambda: same_sizes(walked(*surest()), settings.floor)
 
 
 def _floored(near: Array, floor: float) -> Layers:
     return Layers(near, lambda z, *_: log_rows(z + floor))
 
 
-def _diffused(scene: Scene, logs: Layers) -> Layers:
-    return _smoothed(scene, lambda: Layers(logs, lambda z, *_: np.exp(z)))
-
-
-def pseudo_labels(labels: LabelSets, posterior: Array, settings: EvidenceSettings) -> Array:
-    """One-hot rows at known labels and at the surest nodes of each class, zero elsewhere."""
+def pseudo_labels(
+    labels: LabelSets, posterior: Array, settings: EvidenceSettings
+) -> tuple[Callable[..., Array], Array, Array, Nodes]:
+    """One-hot rows at known labels and at the surest nodes of each class, zero elsewhere: a
+    function, and the arrays that it takes rows of."""
     ids = Nodes(len(posterior))
     classes = rowwise(labels.unlabelled, posterior, ids)
     sure = rowwise(lambda part: part.max(axis=2), posterior)
@@ -177,8 +179,7 @@ def pseudo_labels(labels: LabelSets, posterior: Array, settings: EvidenceSetting
         return np.minimum(sizes, np.maximum(settings.at_least, share))
 
     least, last = largest(sure, classes, labels.n_classes, wanted)
-    found: Array = rowwise(partial(labels.with_surest, least, last), sure, classes, ids)
-    return found
+    return partial(labels.with_surest, least, last), sure, classes, ids
 
 
 def tempered(values: Any, posterior: Array, settings: EvidenceSettings) -> Layers:

@@ -31,8 +31,10 @@ from graphkeel.graph.node_graph import check_graph, check_grown, check_width, no
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.suggest import suggested_nodes
 from graphkeel.models.batched import Inference
-from graphkeel.models.binding import arguments_again, check_scores, first_scores
+from graphkeel.models.binding import arguments_again, check_scores, first_scores, is_plain
 from graphkeel.models.frozen import Scores
+from graphkeel.models.linear_map import LinearMap
+from graphkeel.models.narrowed import narrowed_by_weights
 from graphkeel.models.networks import share_convolution
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.units import relative_change
@@ -286,14 +288,28 @@ class Reconstructor(Fitted):
         return self
 
     def _make_context(
-        self, data: Data, model_kwargs: dict[str, Any], n_classes: int | None = None
+        self,
+        data: Data,
+        model_kwargs: dict[str, Any],
+        n_classes: int | None = None,
+        *,
+        again: bool = False,
     ) -> GraphTask:
-        """Model and graph, checked; a model with another number of classes is refused."""
+        """Model and graph, checked; a model with another number of classes is refused. A model that
+        is asked again may answer by products (`narrowed_by_weights`)."""
         check_parameters(self.get_params())
         data = node_graph(data)
         check_graph(data)
         frozen, model_kwargs = self._bind(data, model_kwargs)
-        scores = first_scores(frozen, data, model_kwargs)
+        asked_with = (frozen, data.x, data.edge_index, model_kwargs)
+        again = again and data.x.dtype == torch.float32 and data.x.device.type == "cpu"
+        narrow = scores = None
+        if again and LinearMap.read(frozen) is None:  # a linear one is asked by products anyway
+            narrow = narrowed_by_weights(*asked_with)
+        if narrow is not None:
+            scores = narrow.logits
+        if scores is None:
+            scores = frozen.as_logits(first_scores(frozen, data, model_kwargs))
         if n_classes not in (None, scores.shape[1]):
             raise ModelError(
                 f"this reconstruction was made for a model with {n_classes} classes",
@@ -312,8 +328,9 @@ class Reconstructor(Fitted):
             controller=classical,
             seed=self.seed,
         )
+        self._context._narrow = narrow
         if data.x.dtype == task.x.dtype:
-            self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
+            self._context.logits = scores.to("cpu", task.x.dtype)  # asked already
         self.classes_ = torch.arange(task.n_classes)
         self._fingerprint = Fingerprint.of(data.x, data.edge_index, carried_by(data))
         self._weight_digests = frozen.weight_digests
@@ -437,10 +454,13 @@ class Reconstructor(Fitted):
     def _decide_again(self, labels: Labels | None = None) -> Decision:
         """By the weights there are, with these labels instead of the own ones; labels that are held
         out for the statement do not serve."""
-        rule = self._rule()
+        rule, context = self._rule(), self._context
         serving, _ = held_away(self._known(labels), rule)
+        # what edges carry changes answers where neither features nor links have changed
+        by_links = not self._fingerprint.carried and all(map(is_plain, self._arguments().values()))
+        posterior = self.posterior_.numpy() if by_links else None  # type: ignore[union-attr]
         return decide_again(
-            self._context.scene, serving, self._rounds, rule.decide, self._resumable
+            context.scene, serving, self._rounds, rule.decide, self._resumable, posterior
         )
 
     def _decide_alone(self, count: int) -> Decision:
@@ -485,7 +505,8 @@ class Reconstructor(Fitted):
             bare = copy.copy(graph)
             for name in ("y", "train_mask", "val_mask", "test_mask"):
                 bare[name] = None
-            self._make_context(bare, arguments, len(self.classes_))
+            again = self._resumable is not None
+            self._make_context(bare, arguments, len(self.classes_), again=again)
             n_new = len(graph.x) - len(self._trained_on)
             self._trained_on = torch.cat([self._trained_on, torch.zeros(n_new, dtype=torch.bool)])
             if self.certificate_ is not None:

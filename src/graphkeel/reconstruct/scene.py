@@ -3,6 +3,8 @@ smoothed and seen from several sides; computed on first use and kept."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,12 +15,13 @@ from sklearn.utils.extmath import randomized_svd
 
 from graphkeel.graph.features import ReluFeatures, UnitRows, sparse_rows, unit_rows
 from graphkeel.graph.propagate.adjacency import normalise
-from graphkeel.graph.propagate.local import hops_of, pagerank
+from graphkeel.graph.propagate.local import hops_of, pagerank, walked_on
 from graphkeel.graph.propagate.rowwise import fold, mean_row, rowwise
 from graphkeel.graph.propagate.view import Links, View, kept
 from graphkeel.graph.rows import softmax
 
 Array = NDArray[np.float32]
+_OF_FEATURES = ("reduced", "projection", "smoothed", "smoothed_directions", "views", "relu_units")
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class SceneSettings:
     """Attributes:
     teleport: share of a random walk that returns to where it began.
     steps: of the walk that smooths features and answers.
+    sweeps: steps of a walk that is taken up again, at the nodes that have changed.
     wide: features beyond which they are reduced for covariances, to
     narrow: principal components, found on about
     sample: evenly spaced nodes, but not many more than
@@ -38,9 +42,10 @@ class SceneSettings:
 
     teleport: float = 0.1
     steps: int = 10
+    sweeps: int = 3
     wide: int = 64
     narrow: int = 32
-    sample: int = 50_000
+    sample: int = 20_000
     sampled: int = 1 << 26
     units: int = 256
     bias: float = 0.5
@@ -71,6 +76,8 @@ class Scene:
         self.seed = seed
         self.settings = settings
         self.matrix = normalise(edges, len(x)) if isinstance(edges, np.ndarray) else edges
+        self._walks: dict[str, Array] = {}  # of then, to be taken up at
+        self._stale = np.zeros(0, np.int64)  # nodes
 
     def spread(self, values: Array, steps: int | None = None, *, over: bool = False) -> Array:
         """Personalised PageRank of values (N, …), cut off after some steps; written over them, if
@@ -83,25 +90,76 @@ class Scene:
         found = pagerank(self.matrix, flat, steps, self.settings.teleport, out)
         return found.reshape(values.shape)
 
+    @contextmanager
+    def taken_up(
+        self, walks: dict[str, Array], projection: Array, stale: NDArray[np.int64]
+    ) -> Iterator[None]:
+        """Walks within go on from these, at these nodes.
+
+        Args:
+            walks: of then, by name.
+            projection: of the features, then.
+            stale: ascending ids of the nodes that have come or have changed since.
+        """
+        before = dict(vars(self))
+        for name in ("smoothed_beliefs", *_OF_FEATURES):
+            vars(self).pop(name, None)
+        self._walks, self._stale, self.projection = walks, stale, projection
+        try:
+            yield
+        finally:
+            vars(self).clear()
+            vars(self).update(before)
+
+    def walked(
+        self, name: str, steps: int | None, function: Callable[..., Array], *arrays: Any
+    ) -> Array:
+        """A function of rows of arrays, spread over the graph; taken up from the walk of then at
+        nodes that have changed since, where there is one.
+
+        Args:
+            name: of the walk.
+            steps: None: those that smooth.
+            function: of blocks of the arrays, to values of shape (n, …).
+            arrays: with a row for each node.
+        """
+        if name not in self._walks:
+            return kept(self.spread(rowwise(function, *arrays), steps, over=True))
+        found = self._walks[name]
+        if not len(self._stale):
+            return found
+        flat = found.reshape(len(found), -1)
+        values = function(*(array[self._stale] for array in arrays))
+        numbers = (self.settings.sweeps, self.settings.teleport)
+        anew = values.reshape(len(values), -1)
+        again = walked_on(self.matrix, flat, self._stale, anew, *numbers)
+        return again.reshape(self.n_nodes, *found.shape[1:])
+
     @property
     def beliefs(self) -> Array:
         return rowwise(softmax, self.logits)
 
     @cached_property
     def smoothed_beliefs(self) -> Array:
-        return self.spread(self.beliefs)
+        return self.walked("model~", None, softmax, self.logits)
 
     @cached_property
     def reduced(self) -> Array:
         """The features, or their principal components where there are many."""
         if not self.is_wide:
             return self.x
+        mean, directions = self.projection[0], self.projection[1:]
+        return kept(rowwise(lambda part: (part - mean) @ directions.T, self.x))
+
+    @cached_property
+    def projection(self) -> Array:
+        """The mean of the features, and directions below it, shape (1 + r, d)."""
         mean = mean_row(self.x)
         sample = min(self.settings.sample, self.settings.sampled // self.x.shape[1])
         some = self.x[:: max(1, self.n_nodes // max(1, sample))] - mean
         n_kept = min(self.settings.narrow, *some.shape)
         _, _, directions = randomized_svd(some, n_kept, n_iter=2, random_state=self.seed)
-        return kept(rowwise(lambda part: (part - mean) @ directions.T, self.x))
+        return np.concatenate([mean[None], directions])
 
     @property
     def is_wide(self) -> bool:
@@ -109,7 +167,7 @@ class Scene:
 
     @cached_property
     def smoothed(self) -> Array:
-        return kept(self.spread(self.reduced))
+        return self.walked("features", None, np.asarray, self.reduced)
 
     @cached_property
     def smoothed_directions(self) -> Array:

@@ -23,11 +23,13 @@ from graphkeel.reconstruct.pool import Judged
 if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
 
-FOLDER = TensorFolder("reconstruction", format=7)
+FOLDER = TensorFolder("reconstruction", format=8)
 _LABELS = ("label", "judging", "start", "start_judging")  # begin the names of tensors of labels
 _ANEW = {"given": "anew"}  # an argument of the model that belongs to a graph
 _AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
 _RESUMED = "resumable."  # begins the names of what a decision is taken up from
+_WALK = "walk."  # among them, of what was spread over the graph
+_OTHERS = ("before", "projection", "digests", "served")  # the other arrays
 _PROFILE = "profile."  # begins the names of what a later graph is compared with
 
 
@@ -132,7 +134,9 @@ def _resumable_parts(resumable: Resumable | None) -> Contents:
     """Tensors and JSON values of what a decision is taken up from."""
     if resumable is None:
         return {}, {}
-    parts = {"before": resumable.before, **vars(resumable.judged)}
+    walks = {f"{_WALK}{name}": part for name, part in resumable.walks.items()}
+    parts = {name: getattr(resumable, name) for name in _OTHERS}
+    parts |= walks | vars(resumable.judged)
     tensors = {name: torch.from_numpy(part) for name, part in parts.items()}
     return tensors, {"names": resumable.names, "chosen": resumable.chosen}
 
@@ -141,9 +145,11 @@ def _resumable(tensors: dict[str, Tensor], facts: dict[str, Any]) -> Resumable |
     """The inverse of `_resumable_parts`."""
     if not tensors:
         return None
-    parts = {name: part.numpy() for name, part in tensors.items()}
-    before = parts.pop("before")
-    return Resumable(before, tuple(facts["names"]), Judged(**parts), int(facts["chosen"]))
+    walks = {name: part.numpy() for name, part in _named(tensors, _WALK).items()}
+    parts = {name: part.numpy() for name, part in tensors.items() if not name.startswith(_WALK)}
+    own = {name: parts.pop(name) for name in _OTHERS}
+    names, chosen = tuple(facts["names"]), int(facts["chosen"])
+    return Resumable(walks=walks, names=names, judged=Judged(**parts), chosen=chosen, **own)
 
 
 def _named(tensors: dict[str, Tensor], start: str) -> dict[str, Tensor]:

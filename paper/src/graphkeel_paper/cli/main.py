@@ -10,9 +10,9 @@ from graphkeel_paper import __version__
 
 COMMANDS = {
     "run": "graphkeel_paper.cli.run",
-    **{name: LIBRARY[name] for name in ("adapt", "feedback", "label")},
-    "certify": "graphkeel_paper.cli.certify",
-    **{name: LIBRARY[name] for name in ("check", "report")},
+    **{
+        name: LIBRARY[name] for name in ("adapt", "feedback", "label", "certify", "check", "report")
+    },
     "table": "graphkeel_paper.cli.table",
     "figure": "graphkeel_paper.cli.figure",
     "doctor": "graphkeel_paper.cli.doctor",

@@ -32,8 +32,10 @@ class Nodes:
     def __len__(self) -> int:
         return self.n_nodes
 
-    def __getitem__(self, rows: slice) -> NDArray[np.int64]:
-        return np.arange(*rows.indices(self.n_nodes))
+    def __getitem__(self, rows: Any) -> NDArray[np.int64]:
+        if isinstance(rows, slice):
+            return np.arange(*rows.indices(self.n_nodes))
+        return np.asarray(rows, dtype=np.int64)
 
 
 def rowwise(function: Callable[..., Array], *arrays: Any, out: Array | None = None) -> Any:

@@ -84,7 +84,7 @@ class Links:
 
     def __getitem__(self, nodes: Any) -> sparse.csr_matrix:
         rows = self.matrix[nodes]
-        ids = Nodes(len(self))[nodes] if isinstance(nodes, slice) else np.asarray(nodes)
+        ids = Nodes(len(self))[nodes]
         own = np.repeat(ids, np.diff(rows.indptr)) == rows.indices
         values = np.where(own, np.float32(0), rows.data)
         rows = sparse.csr_matrix((values, rows.indices, rows.indptr), shape=rows.shape)
@@ -139,6 +139,11 @@ class Layers:
     def home(self) -> Any:
         return home_of(self.values)
 
+    @property
+    def root(self) -> Any:
+        """The array, or products, that functions of rows are taken of."""
+        return self.values.root if isinstance(self.values, Layers) else self.values
+
     def __len__(self) -> int:
         return int(self.shape[0])
 
@@ -186,7 +191,7 @@ class Sets:
         self.sets = sets
         self.home = home_of(*layers)
 
-    def __getitem__(self, rows: slice) -> list[Array]:
+    def __getitem__(self, rows: Any) -> list[Array]:
         return [layer[rows, self.sets] for layer in self.layers]
 
 
