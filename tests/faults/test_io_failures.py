@@ -160,7 +160,7 @@ def test_damaged_feedback_is_taken_in_again(
 
 WALL_CLOCKS = {"time", "now", "utcnow", "today", "ctime", "localtime", "gmtime"}
 # they say when; nothing is decided by it
-PROVENANCE = {"certificate/build.py", "monitor/look.py"}
+PROVENANCE = {"certificate/build.py", "monitor/report.py"}
 
 
 def test_nothing_is_decided_by_the_wall_clock() -> None:
