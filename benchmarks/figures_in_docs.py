@@ -710,7 +710,33 @@ def seconds() -> str:
         f" {'an' if model[0] in 'AS' else 'a'} {model}"
         for model, took in found.items()
     ]
-    return f"A fit takes, in processor seconds, {', '.join(stated)}.\n"
+    return f"A fit takes, in processor seconds, {', '.join(stated)}. {changed()}"
+
+
+def changed() -> str:
+    """How far features move, by the runs of steering."""
+    rows = _text("rule").partition("\n8. ")[2]
+    found = re.findall(r"^([a-z]+)-([a-z]+)\d? +(?:[\d.]+ +){6}([\d.]+)", rows, re.MULTILINE)
+    ordered = sorted((float(median), f"{m.upper()} on {g.capitalize()}") for g, m, median in found)
+    least, most = (f"{median:g} ({case})" for median, case in (ordered[0], ordered[-1]))
+    return f"Median change of features: {least} to {most} of their length.\n"
+
+
+def monitored() -> str:
+    """How often `monitor` recommended the best step, and its worst week."""
+    text = _text("monitor")
+    right = re.search(r"recommended in (\d+ of \d+ weeks).*within a point in (\d+)", text)
+    regret = re.search(r"\nregret.*recommended ([\d.]+), .*always label ([\d.]+)", text)
+    lost = re.search(r"the most that was lost in a week: ([\d.]+)", text)
+    week = re.search(r"one week \((\w+), (\w+), [\d.]+\): twenty\s+labels were expected", text)
+    assert right and regret and lost and week, "monitor.txt has no summary"
+    return (
+        f"Simulated, the best step was recommended in {right[1]}, one within a point of it in"
+        f" {right[2]}. The mean loss against the best step was {regret[1]} points, {regret[2]} for"
+        f" always labelling. One week lost {lost[1]}: in {week[1]}, new nodes {week[2]} from all"
+        " labelled ones, labels brought far less than expected, and a new model would have been"
+        " right (`benchmarks/results/monitor.txt`).\n"
+    )
 
 
 def quoted(name: str, count: int) -> str:
@@ -773,7 +799,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ingraph-sgc": lambda: by_graph("table-ingraph-sgc"),
     "literal": literal,
     "literal-runs": literal_runs,
+    "change": changed,
     "missing": missing,
+    "monitor": monitored,
     "properties": properties,
     "provenance": provenance,
     "published": every_published_number,

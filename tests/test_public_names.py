@@ -78,6 +78,15 @@ def test_every_public_name_says_what_it_is(package):
     assert [name for name, text in own.items() if not text or name in generated] == []
 
 
+def test_every_package_with_public_names_is_on_an_api_page():
+    pages = "".join(page.read_text() for page in (REPOSITORY / "docs" / "api").glob("*.md"))
+    public_ones = [
+        name for name in PACKAGES if getattr(importlib.import_module(name), "__all__", ())
+    ]
+    assert len(public_ones) > 8
+    assert [name for name in public_ones if f":: {name}" not in pages] == []
+
+
 def imported_by_docs() -> set[str]:
     """Names that README, docs and examples import of graphkeel."""
     found = set()

@@ -175,7 +175,9 @@ def test_the_numbers_that_the_mathematics_name_are_fields():
     from graphkeel.reconstruct.decide import DecideSettings
     from graphkeel.reconstruct.guard import GuardSettings
 
-    assert {"unlike", "alike", "half"} <= {field.name for field in fields(DecideSettings)}
+    assert {"heterophilous", "homophilous", "half"} <= {
+        field.name for field in fields(DecideSettings)
+    }
     assert "trust" in {field.name for field in fields(GuardSettings)}
 
 

@@ -30,10 +30,9 @@ def adapt(graphs, capsys, *flags):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("keep", ["graph", "summary", "model"])
-def test_adapt_prints_one_stable_object(graphs, capsys, keep):
-    found = adapt(graphs, capsys, "--keep", keep, "--target-labels", 30)
-    assert (found["command"], found["keep"], found["target_labels"]) == ("adapt", keep, 30)
+def test_adapt_prints_one_stable_object(graphs, capsys):
+    found = adapt(graphs, capsys, "--target-labels", 30)
+    assert (found["command"], found["target_labels"]) == ("adapt", 30)
     assert {"seed", "base", "accuracy", "kept"} <= set(found["rows"][0])
     assert [row["seed"] for row in found["rows"]] == [0, 1]
     assert set(found["summary"]) >= {"base_mean", "accuracy_mean", "gain_mean", "gain_min"}
@@ -51,8 +50,8 @@ def test_untouched_is_the_same_whatever_the_method(graphs, capsys):
     ("flags", "method"),
     [
         (["--class-weight", "balanced"], "auto-balanced"),
-        (["--method", "no-model", "--keep", "model"], "no-model"),
-        (["--method", "random-weights", "--keep", "model"], "random-weights"),
+        (["--method", "no-model"], "no-model"),
+        (["--method", "random-weights"], "random-weights"),
     ],
 )
 def test_classes_that_count_alike_and_controls(graphs, capsys, flags, method):
@@ -91,7 +90,6 @@ def test_a_run_folder_continues_and_becomes_a_page(graphs, capsys, tmp_path, mon
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--keep", "everything"], "keep must be one of"),
         (["--target-labels", "400"], "some must stay to score on"),
         (["--target-labels", "missing.csv"], "cannot be read"),
         (["--method", "magic"], "the method must be one of"),

@@ -37,7 +37,7 @@ def test_digits_are_proved_and_the_check_agrees(
     assert graph["labelled_certain"] <= graph["labelled"] == 200
     assert 0 < graph["written"]["median"] <= graph["written"]["max"] < graph["written"]["size"]
     assert any("certain class" in sentence for sentence in told["graph_sentences"])
-    for name in ("controllers.safetensors", "training.json", "equilibrium.safetensors"):
+    for name in ("training.json", "equilibrium.safetensors"):
         assert (tmp_path / name).exists()
 
 

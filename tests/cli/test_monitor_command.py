@@ -54,8 +54,8 @@ def test_exit_codes_and_history(words, folder, capsys) -> None:
     found = json.loads(capsys.readouterr().out)
     assert (found["command"], found["action"], found["exit_code"]) == ("monitor", "update", 4)
     assert found["tests"][0]["name"] == "features" and found["tests"][0]["drifted"]
-    looks = read_history(folder / "run")[before:]
-    assert [look["action"] for look in looks] == ["nothing", "update"]
+    reports = read_history(folder / "run")[before:]
+    assert [look["action"] for look in reports] == ["nothing", "update"]
     assert "update the features" in (folder / "run" / "monitor.html").read_text()
 
 

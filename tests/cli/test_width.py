@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import re
-from pathlib import Path
+import shlex
 
 import pytest
 
 from fuzz import readers
 from graphkeel.certificate import write_certificate
-from graphkeel.cli import adapt
-from graphkeel.cli.main import COMMANDS, main
+from graphkeel.cli.main import COMMANDS, KEEL, main
 from graphkeel.cli.shared.width import fitted, terminal_width
 
 WIDTH = 80
-ROOT = Path(__file__).parents[2]
 CUT = re.compile(r"…|\d\.\de-?$")  # rich's mark of a cut cell
 
 
@@ -54,16 +53,6 @@ def test_check_groups_classes_of_which_the_same_is_said(tmp_path, capsys) -> Non
     assert len(re.findall(r"^class(?:es)? [\d, ]+: ", text, flags=re.M)) >= 1
 
 
-def test_a_whole_table() -> None:
-    stored = (ROOT / "benchmarks" / "results" / "table-1.txt").read_text().splitlines()
-    assert max(map(len, stored)) > WIDTH
-    lines = fitted(stored, WIDTH)
-    assert max(map(len, lines)) <= WIDTH
-    assert set(" ".join(stored).split()) == set(" ".join(lines).split()), "nothing is lost or cut"
-    untouched = [line for line in lines if line.startswith("SGC, untouched")]
-    assert sum(line.count("±") for line in untouched[:3]) == 5, "three groups of columns at most"
-
-
 def test_run_and_feedback(tmp_path, capsys) -> None:
     words = ["run", "--seeds", "2", "--out", str(tmp_path)]
     captured(words, capsys)
@@ -81,18 +70,6 @@ def test_words_and_numbers_are_never_cut() -> None:
         "  words that",
         "  go on",
     ]
-    table = ["name      one    two  three", "a      1.25e-9  12.00  30.00"]
-    assert (
-        fitted(table, 20)
-        == [
-            "name      one    two",
-            "a      1.25e-9  12.00",
-            "",
-            "name  three",
-            "a     30.00",
-        ]
-        or max(map(len, fitted(table, 22))) <= 22
-    )
 
 
 def test_a_file_gets_whole_lines(monkeypatch) -> None:
@@ -110,12 +87,19 @@ def test_help_fits(command, capsys) -> None:
     assert [line for line in lines if line.endswith("-")] == [], "no word is broken"
 
 
-def test_examples_of_the_help_can_be_copied(capsys) -> None:
+@pytest.mark.parametrize(("command", "place"), COMMANDS.items())
+def test_examples_of_the_help_can_be_copied(command, place, capsys) -> None:
     with pytest.raises(SystemExit):
-        main(["adapt", "--help"])
-    shown = re.sub(r" \\\n +", " ", capsys.readouterr().out)
-    for line in (adapt.__doc__ or "").splitlines():
-        assert not line.startswith("  keel") or line in shown.splitlines()
+        main([command, "--help"])
+    shown = re.sub(r" \\\n +", " ", capsys.readouterr().out).splitlines()
+    examples = re.findall(
+        r"(?m)^  (keel .*?)(?:   .*)?$", importlib.import_module(place).__doc__ or ""
+    )
+    for example in examples:
+        assert [line for line in shown if line.strip().startswith(example)], example
+        assert "\\" not in example and len(example.split("  ")) == 1, "one line in the source"
+        if not example.endswith("…"):
+            KEEL.parser().parse_args(shlex.split(example)[1:])
 
 
 def test_run_monitor_label_and_adapt(tmp_path, capsys, monkeypatch) -> None:

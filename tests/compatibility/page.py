@@ -75,7 +75,8 @@ def outcome_of(row: Row) -> Outcome:
     assert isinstance(head, Head)
     if head.unsupported is not None:
         return Outcome("works", _short(head.unsupported))
-    passing = passing_of(rec._context.frozen, head, rec._context.model_kwargs)
+    graph = rec._context
+    passing = passing_of(graph.frozen, head, graph.x, graph.edge_index, graph.model_kwargs)
     return Outcome("works", PROVABLE, _short(passing.reason) or PROVABLE)
 
 

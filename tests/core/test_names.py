@@ -6,7 +6,7 @@ import pytest
 
 from graphkeel import KeelError, Reconstructor
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.names import check_name, did_you_mean
+from graphkeel.core.names import check_name, class_names, did_you_mean
 from graphkeel.graph import load, make_sbm, make_split, make_task
 from graphkeel.graph.propagate.adjacency import normalise
 from graphkeel.lyapunov import LyapunovConfig
@@ -55,7 +55,7 @@ def fit(**parameters: object) -> None:
         (lambda: LyapunovConfig(loss="margn"), "margin"),
         (lambda: RunSpec(labels="trian"), "train"),
         (lambda: RunSpec(method="difuse").find_method(), "diffuse"),
-        (lambda: AdaptSpec("a", "b", keep="sumary"), "summary"),
+        (lambda: AdaptSpec("a", "b", split="radnom"), "random"),
     ],
 )
 def test_values_that_were_mistyped(call, meant) -> None:
@@ -67,3 +67,11 @@ def test_settings_of_certify() -> None:
     rec = Reconstructor(SGC).fit(make_task(GRAPH, split="random").to_data())
     with pytest.raises(ConfigError, match=r"got 'secnds'\)\. Did you mean seconds"):
         rec.certify(secnds=3)
+
+
+@pytest.mark.parametrize("names", [["cat"], ["cat", "cat"], ["cat", "dog", "eel"]])
+def test_classes_have_one_name_each(names):
+    assert class_names(["cat", "dog"], 2) == ("cat", "dog")
+    assert class_names([], 2) == ()
+    with pytest.raises(ConfigError, match="2 classes need as many names"):
+        class_names(names, 2)

@@ -75,22 +75,19 @@ def stored_rows(out: Path) -> Finished:
 
 
 class Certify:
-    """The model, then controllers and certificate."""
+    """The model, then the certificate."""
 
     def __init__(self, *options: str) -> None:
         self.arguments = ("certify", *options, "--json")
 
     def finished(self, out: Path) -> Finished:
         found: Finished = {
-            path.name: tensors_sha256(load_file(path)) for path in out.glob("model-*.safetensors")
+            path.name: tensors_sha256(load_file(path)) for path in out.glob("model.safetensors")
         }
         if (out / "certificate.json").exists():
             checked = check_certificate(out / "certificate.json")
             assert checked.accepted, checked.reason
             content = json.loads((out / "certificate.json").read_text())
-            assert content["provenance"]["controllers_sha256"] == sha256(
-                out / "controllers.safetensors"
-            )
             found["proved"] = [entry["verdict"] for entry in content["classes"]]
         return found
 
@@ -98,7 +95,6 @@ class Certify:
         content = json.loads((out / "certificate.json").read_text())
         rounds = len(json.loads((out / "training.json").read_text())["rounds"])
         return (
-            sha256(out / "controllers.safetensors"),
             self.finished(out),
             [(entry["verdict"], entry["controller"]) for entry in content["classes"]],
             rounds,

@@ -141,22 +141,6 @@ def test_a_damaged_ppr_cache_is_computed_again(
     biased_sampler.cache_clear()
 
 
-def test_a_damaged_model_is_trained_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kept = COMMANDS["certify"]
-    arguments = [*kept.arguments, "--out", str(tmp_path)]
-    assert main(arguments) == 0
-    expected = kept.result(tmp_path)
-    model = tmp_path / "model.safetensors"
-    variants = damaged(model.read_bytes())
-    for kind in ("cut", "flipped"):
-        model.write_bytes(variants[kind])
-        assert main(arguments) == 0
-        assert "is damaged; the model is trained again" in capsys.readouterr().err
-        assert kept.result(tmp_path) == expected
-
-
 def test_damaged_feedback_is_taken_in_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,7 +160,7 @@ def test_damaged_feedback_is_taken_in_again(
 
 WALL_CLOCKS = {"time", "now", "utcnow", "today", "ctime", "localtime", "gmtime"}
 # they say when; nothing is decided by it
-PROVENANCE = {"certificate/build.py", "monitor/look.py"}
+PROVENANCE = {"certificate/build.py", "monitor/report.py"}
 
 
 def test_nothing_is_decided_by_the_wall_clock() -> None:

@@ -156,8 +156,8 @@ def read_settings(content: bytes, folder: Path) -> None:
         lambda: parse_size(text),
         lambda: parse_features(text),
         lambda: _labels(text, 10),
-        lambda: LyapunovConfig(form=text).resolved(),
-        lambda: LyapunovConfig(gauge=text, loss=text).resolved(),
+        lambda: LyapunovConfig(form=text),
+        lambda: LyapunovConfig(gauge=text, loss=text),
         lambda: build_model(text, 3, 2),
     ):
         try:

@@ -9,7 +9,7 @@ from torch import Tensor
 from graphkeel.label import Session
 
 
-def give(session: Session, y: Tensor, count: int, *, settle: bool = True) -> list[dict[str, Any]]:
+def give(session: Session, y: Tensor, count: int, *, wait: bool = True) -> list[dict[str, Any]]:
     """Answer this many nodes rightly; the tasks that were shown."""
     tasks = []
     for _ in range(count):
@@ -17,8 +17,8 @@ def give(session: Session, y: Tensor, count: int, *, settle: bool = True) -> lis
         task = state["task"]
         session.answer(state["version"], task["node"], int(y[task["node"]]))
         tasks.append(task)
-        if settle:
-            session.settle()
+        if wait:
+            session.wait()
     return tasks
 
 

@@ -93,7 +93,7 @@ def test_columns_and_names_are_checked_before_the_page(run_folder, tmp_path, cap
     names = tmp_path / "names.txt"
     names.write_text("three\neight\n")
     assert main(["label", str(run_folder), "--classes", str(names)]) == 2
-    assert "3 different names" in capsys.readouterr().err
+    assert "3 classes need as many names" in capsys.readouterr().err
     assert main(["label", str(run_folder), "--show", str(names)]) == 2
     assert "a column node" in capsys.readouterr().err
 

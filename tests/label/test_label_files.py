@@ -11,7 +11,6 @@ from scipy import sparse
 from graphkeel.core.errors import DataError
 from graphkeel.label import Shown, read_labels
 from graphkeel.label.files import read_rows, write_rows
-from graphkeel.label.shown import read_names
 from graphkeel.label.view import Row, View
 
 ROWS = [
@@ -158,16 +157,6 @@ def test_tables_without_nodes_are_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(DataError, match="a column node"):
         Shown.read(path)
-
-
-def test_names_of_classes(tmp_path):
-    path = tmp_path / "names.txt"
-    path.write_text("cat\n dog \n\n")
-    assert read_names(path, 2) == ("cat", "dog")
-    for wrong in ("cat\n", "cat\ncat\n"):
-        path.write_text(wrong)
-        with pytest.raises(DataError, match="2 different names"):
-            read_names(path, 2)
 
 
 # ---- the view: a star with a tail, 0 linked with 1, 2, 3, and 3 - 4 - 5

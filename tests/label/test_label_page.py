@@ -127,7 +127,7 @@ def test_thirty_digits_by_keyboard_with_a_reload_and_two_tabs(context, session, 
     given |= label(page, task, 8)
 
     assert len(given) == 30 and kept(session) == given
-    session.settle()
+    session.wait()
     page.reload()
     page.wait_for_selector("#likely button")
     assert "30 labels" in page.inner_text("#rests")

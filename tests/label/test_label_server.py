@@ -350,7 +350,7 @@ def test_a_thousand_nonsensical_requests(client, session, tmp_path, writes, capl
         except (http.client.HTTPException, OSError, ValueError):
             statuses.append(0)  # refused without words, or by our own client
     TALLY["fuzz", "label requests"] += REQUESTS
-    session.settle()
+    session.wait()
     assert {status for status in statuses if status >= 500} == set()
     assert statuses.count(0) < REQUESTS // 10
     assert statuses.count(200) > REQUESTS // 10  # it went deep

@@ -26,7 +26,7 @@ def on_disk(session: Session) -> dict[int, int]:
 
 
 def test_suggested_nodes_come_first_and_every_third_is_random(start, rec, data):
-    tasks = give(start(), data.y, 9, settle=False)
+    tasks = give(start(), data.y, 9, wait=False)
     assert [task["why"] for task in tasks] == ["suggested", "suggested", "random"] * 3
     wanted = rec.suggest(6).tolist()
     assert [task["node"] for task in tasks if task["why"] == "suggested"] == wanted
@@ -132,7 +132,7 @@ def test_skipping_all_suggestions_brings_new_ones(start):
     session = start(settings=LabelSettings(ahead=3))
     for _ in range(8):
         skip(session)
-        session.settle()
+        session.wait()
     assert {row.why for row in session._rows[-3:]} == {"suggested", "random"}
 
 

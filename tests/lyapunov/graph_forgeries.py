@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from small_models import MODELS, NODES, D, N
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, SAGEConv, SGConv
 
 from graphkeel.certificate import sealed
 from graphkeel.certificate.agreement import model_layers
@@ -29,24 +29,6 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov import LyapunovConfig, certify
 from graphkeel.models.aggregation import operator_of, recognise
 from graphkeel.models.frozen import FrozenModel
-
-NODES, D, N = 40, 6, 3
-
-
-class Two(nn.Module):
-    def __init__(self, kind: Any) -> None:
-        super().__init__()
-        self.first, self.second = kind(D, 5), kind(5, N)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.second(self.first(x, edge_index).relu(), edge_index)
-
-
-MODELS: dict[str, Callable[[], nn.Module]] = {
-    "sgc": lambda: SGConv(D, N, K=2),
-    "gcn": lambda: Two(GCNConv),
-    "sage": lambda: Two(SAGEConv),
-}
 
 
 @dataclass
@@ -103,10 +85,22 @@ def _certified(make: Callable[[], nn.Module], mixed: bool) -> Shown:
         LyapunovConfig(samples=240, seconds=60.0),
         constant=True,
         labelled=(nodes, nodes % N),
-        shares=torch.rand(NODES, N).softmax(dim=1) if mixed else None,
     )
     assert result.certificate is not None and result.states is not None
-    return Shown(result.certificate, model, data, result.states)
+    shown = Shown(result.certificate, model, data, result.states)
+    return settled(shown, torch.rand(NODES, N).softmax(dim=1)) if mixed else shown
+
+
+def settled(shown: Shown, mix: Tensor) -> Shown:
+    """With controllers mixed at every node, as in older files, and states run to what follows."""
+    mix = mix.double()
+    shown.states["mix"] = mix / mix.sum(dim=1, keepdim=True).clamp_min(1.0) * (1 - 1e-12)
+    found = recognise(shown.model, D)
+    matrix, _ = operator_of(found.operator, shown.data.edge_index, NODES)
+    for _ in range(500):
+        shown.states["states"] = found.run(plain_features(shown, at_states=True), matrix)
+    shown.certificate = with_equilibrium(shown.certificate, model_layers(found), shown.graph())
+    return shown
 
 
 def _loosened(shown: Shown) -> Shown:

@@ -38,7 +38,7 @@ def _config(**changes) -> LyapunovConfig:
 
 
 def test_a_round_is_one_step_of_one_optimiser():
-    batch = LoopBatch(_Plant(), torch.randn(5, 2), [1], _config().resolved())
+    batch = LoopBatch(_Plant(), torch.randn(5, 2), [1], _config())
     terms, steps = batch.fit([0], lambda: True)
     first = batch._optimiser
     assert steps == 1
@@ -49,6 +49,6 @@ def test_a_round_is_one_step_of_one_optimiser():
 
 def test_a_node_belongs_to_one_class():
     with pytest.raises(ConfigError, match="one class"):
-        LoopBatch(_Plant(), torch.randn(5, 2), [0, 1], _config().resolved())
+        LoopBatch(_Plant(), torch.randn(5, 2), [0, 1], _config())
     with pytest.raises(ConfigError, match="start_node"):
         LyapunovConfig(start_node=-1)

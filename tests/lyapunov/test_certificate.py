@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from heads import logits_of, random_head
+from small_models import logits_of, random_head
 
 from graphkeel.certificate import check_certificate, write_certificate
 from graphkeel.core.errors import ConfigError

@@ -4,7 +4,6 @@ to be forged."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 from functools import cache
@@ -14,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_models import MODELS, NODES, D, N, Two
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
+from torch_geometric.nn import GATConv, SAGEConv, SGConv
 
 from graphkeel.certificate import LinkedResult, check_certificate, sealed, write_certificate
 from graphkeel.certificate.agreement import model_layers
@@ -37,23 +37,6 @@ from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.lyapunov.on_graph import released, steered
 from graphkeel.models.frozen import FrozenModel
 
-NODES, D, N = 40, 6, 3
-
-
-class Two(nn.Module):
-    def __init__(self, kind: Any) -> None:
-        super().__init__()
-        self.first, self.second = kind(D, 5), kind(5, N)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.second(self.first(x, edge_index).relu(), edge_index)
-
-
-MODELS: dict[str, Callable[[], nn.Module]] = {
-    "sgc": lambda: SGConv(D, N, K=2),
-    "gcn": lambda: Two(GCNConv),
-    "sage": lambda: Two(SAGEConv),
-}
 LINEAR = {"ridge": 0.01, "hops": 2, "length": 2.25, "unit": 0.5}
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from heads import logits_of, random_head
+from small_models import logits_of, random_head
 
 from graphkeel.control.neural import FORMS
 from graphkeel.lyapunov.closed_loop import (
@@ -25,7 +25,7 @@ from graphkeel.verify.problem import Affine
 
 def batch_of(form: str, sizes: tuple[int, ...], **options: object) -> LoopBatch:
     head = random_head(sizes)
-    config = LyapunovConfig(form=form, hidden=5, samples=60, **options).resolved()  # type: ignore[arg-type]
+    config = LyapunovConfig(form=form, hidden=5, samples=60, **options)  # type: ignore[arg-type]
     return LoopBatch(head, logits_of(head), [0, 2], config)
 
 

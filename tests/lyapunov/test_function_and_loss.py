@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from heads import logits_of, random_head
+from small_models import logits_of, random_head
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
@@ -47,7 +47,7 @@ def test_l1_gauge_stays_above_its_floor_and_weighs_narrow_axes_more() -> None:
 def paper_batch(form: str = "paper", loss: str = "paper") -> LoopBatch:
     head = random_head((6, 3))
     return LoopBatch(
-        head, logits_of(head), [0, 1], LyapunovConfig(form=form, loss=loss, samples=60).resolved()
+        head, logits_of(head), [0, 1], LyapunovConfig(form=form, loss=loss, samples=60)
     )
 
 
@@ -96,5 +96,5 @@ def test_configuration_refuses_nonsense() -> None:
     for bad in ({"form": "cubic"}, {"loss": "mse"}, {"rho": 1.5}, {"hidden": 0}, {"epsilon": -1.0}):
         with pytest.raises(ConfigError):
             LyapunovConfig(**bad)  # type: ignore[arg-type]
-    assert LyapunovConfig(form="paper").resolved().rho == 1.0
-    assert LyapunovConfig(form="paper", rho=0.99).resolved().rho == 0.99
+    assert LyapunovConfig(form="paper").rho == 1.0
+    assert LyapunovConfig(form="paper", rho=0.99).rho == 0.99

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_models import exact_answer, fractions
 
 from graphkeel.certificate.encoding import encode_array
 from graphkeel.certificate.equilibrium import with_equilibrium
@@ -21,10 +22,6 @@ from tally import TALLY
 
 SIZE, WIDTH, HIDDEN, N = 4, 3, 6, 2
 SIGNS = np.array([1.0, 1.0, -1.0, -1.0])
-
-
-def fractions(values: Any) -> np.ndarray:
-    return np.vectorize(Fraction, otypes=[object])(np.asarray(values, np.float64))
 
 
 @dataclass
@@ -46,20 +43,7 @@ class Loop:
 
     def answer(self, x: np.ndarray) -> np.ndarray:
         """The model's, exactly."""
-        matrix = np.full((SIZE, SIZE), Fraction(0), dtype=object)
-        sources, targets = self.graph.edges
-        for u, v in zip(sources, targets, strict=True):
-            matrix[v, u] += Fraction(1, int((targets == v).sum()))
-        for i, layer in enumerate(self.layers):
-            x = np.maximum(x, Fraction(0)) if i else x
-            total = Fraction(0)
-            for power, weight, bias in layer:
-                moved = x @ fractions(weight).T + fractions(bias)
-                for _ in range(power):
-                    moved = matrix @ moved
-                total = total + moved
-            x = total
-        return x
+        return exact_answer(self.layers, x, *self.graph.edges)
 
 
 def drawn(generator: np.random.Generator) -> Loop:

@@ -199,7 +199,7 @@ def test_what_training_sees_is_no_more_than_what_is_proved(name: str) -> None:
     batch = ControllerBatch(
         head, targets, torch.ones(N, N), form="anchored", hidden=7, generator=generator
     )
-    term = Passing(found).term(batch)
+    term = Passing(found, batch)
     everyone = torch.arange(N)
     for _ in range(50):
         term(everyone, torch.zeros(N, 1))  # the gauge settles
@@ -258,7 +258,7 @@ def test_a_matrix_in_place_of_edges_is_not_taken_for_plain_edges() -> None:
     data.adj_t = torch.sparse_coo_tensor(edges.flip(0), values, (30, 30)).coalesce()
     model = OfMatrix(GCNConv(D, 5), GCNConv(5, N)).eval()
     frozen, arguments = bind(model, data, {}, return_type="auto")
-    found = passing_of(frozen, extract_head(frozen, D), arguments)
+    found = passing_of(frozen, extract_head(frozen, D), data.x, edges, arguments)
     assert not found.layers and "adjacency" in found.reason
 
 

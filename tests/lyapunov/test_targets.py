@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import torch
-from heads import logits_of, random_head
+from small_models import logits_of, random_head
 from torch_geometric.nn import GraphSAGE
 
 from graphkeel.certificate import check_certificate
 from graphkeel.lyapunov import LyapunovConfig, certify, portfolio_oracle
 from graphkeel.lyapunov.certify import certificate_of
-from graphkeel.lyapunov.targets import choose_targets, class_margins, targets_at
+from graphkeel.lyapunov.targets import choose_targets, class_margins
 from graphkeel.lyapunov.training import train
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import Head
@@ -36,7 +36,7 @@ def one_class_head() -> Head:
 
 
 def test_a_target_within_reach_is_the_one_asked_for() -> None:
-    config = LyapunovConfig(strength=2.0, shift=-0.5).resolved()
+    config = LyapunovConfig(strength=2.0, shift=-0.5)
     chosen = choose_targets(random_head((30, 3)), LABELS, config)
     assert torch.equal(chosen.equilibria, 2.0 * torch.eye(3, dtype=torch.float64) - 0.5)
     assert chosen.notes == ("", "", "") and not chosen.unreachable
@@ -44,7 +44,7 @@ def test_a_target_within_reach_is_the_one_asked_for() -> None:
 
 def test_a_target_out_of_reach_gives_way_to_an_answer_of_the_same_class() -> None:
     head = capped_head()
-    chosen = choose_targets(head, LABELS, LyapunovConfig().resolved())
+    chosen = choose_targets(head, LABELS, LyapunovConfig())
     assert not chosen.unreachable
     assert torch.equal(head(chosen.anchors.double()), chosen.equilibria)
     assert bool((chosen.margins(LABELS) >= 0.9).all())  # −relu reaches the one-hot but for a shift
@@ -76,16 +76,16 @@ def test_given_features_rest_where_the_head_answers_them() -> None:
     features = torch.randn(40, 6, generator=torch.Generator().manual_seed(3))
     answers = head(features.double())
     rows = [int((answers.argmax(dim=1) == label).nonzero()[0]) for label in LABELS]
-    given = targets_at(head, LABELS, features[rows], LyapunovConfig().resolved())
+    given = choose_targets(head, LABELS, LyapunovConfig(), features[rows])
     assert torch.equal(given.anchors, features[rows])
     assert torch.equal(given.equilibria, head(features[rows].double()))  # sums of as many rows
 
 
 def test_a_feature_of_another_class_gives_way_and_is_named() -> None:
     head = random_head((30, 3))
-    config = LyapunovConfig().resolved()
+    config = LyapunovConfig()
     anchors = choose_targets(head, LABELS, config).anchors
-    swapped = targets_at(head, LABELS, anchors[[1, 0, 2]], config)
+    swapped = choose_targets(head, LABELS, config, anchors[[1, 0, 2]])
     assert "answered with class 1" in swapped.notes[0]
     assert bool((class_margins(swapped.equilibria, torch.tensor(LABELS)) > 0).all())
 

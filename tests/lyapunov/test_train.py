@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from heads import logits_of, random_head
+from small_models import logits_of, random_head
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov import LyapunovConfig, RoundLog
@@ -87,7 +87,7 @@ def test_true_counterexamples_are_learnt_and_false_ones_are_counted() -> None:
     for log in rounds:
         pairs = zip(log.counterexamples, log.not_reproduced, strict=True)
         assert [learnt + denied for learnt, denied in pairs] == [1, 1, 1]
-    batch = LoopBatch(HEAD, LOGITS, [0, 1, 2], LyapunovConfig(form="paper").resolved())
+    batch = LoopBatch(HEAD, LOGITS, [0, 1, 2], LyapunovConfig(form="paper"))
     for k in range(3):
         is_learnt = batch.learn(k, "decrease", far)
         assert len(batch.states.extra[k]) == 16 * is_learnt

@@ -8,15 +8,17 @@ from scipy.stats import binomtest, ks_2samp
 
 from graphkeel.core.statistics import wilson
 from graphkeel.monitor.advice import ACTIONS, Prices, advise
-from graphkeel.monitor.drift import (
-    DriftSettings,
-    confidence_drift,
-    feature_drift,
-    homophily_drift,
-    share_drift,
-)
+from graphkeel.monitor.drift import DriftSettings, DriftTest, count_drift, sample_drift
 
 SETTINGS = DriftSettings()
+
+
+def feature_drift(before: np.ndarray, after: np.ndarray) -> DriftTest:
+    return sample_drift("features", before, after, SETTINGS)
+
+
+def share_drift(*counts: list[int]) -> DriftTest:
+    return count_drift("class shares", *map(np.array, counts), SETTINGS.shares, SETTINGS)
 
 
 def draws(seed: int, rows: int, moved: float = 0.0) -> np.ndarray:
@@ -26,38 +28,38 @@ def draws(seed: int, rows: int, moved: float = 0.0) -> np.ndarray:
 
 
 def test_one_feature_of_thirty_that_moves_is_found() -> None:
-    found = feature_drift(draws(0, 800), draws(1, 800, moved=1.0), SETTINGS)
+    found = feature_drift(draws(0, 800), draws(1, 800, moved=1.0))
     assert found.drifted
     assert found.effect == pytest.approx(ks_2samp(draws(0, 800)[:, 4], draws(1, 800, 1.0)[:, 4])[0])
 
 
 def test_without_drift_it_stays_quiet() -> None:
-    alarms = [feature_drift(draws(2 * i, 300), draws(2 * i + 1, 300), SETTINGS) for i in range(100)]
+    alarms = [feature_drift(draws(2 * i, 300), draws(2 * i + 1, 300)) for i in range(100)]
     assert sum(one.drifted for one in alarms) <= 3
     assert sum(one.p_value < 0.01 for one in alarms) <= 5, "corrected for thirty features"
 
 
 def test_on_a_large_graph_a_small_difference_is_significant_and_no_drift() -> None:
     before = np.random.default_rng(0).normal(size=200_000).astype(np.float32)
-    found = confidence_drift(before, before[::-1] + 0.05, SETTINGS)
+    found = feature_drift(before[:, None], before[::-1, None] + 0.05)
     assert found.p_value < 1e-20
     assert not found.drifted
 
 
 def test_class_shares() -> None:
-    found = share_drift(np.array([50, 50, 0]), np.array([80, 20, 0]), SETTINGS)
+    found = share_drift([50, 50, 0], [80, 20, 0])
     assert found.effect == pytest.approx(0.3)
     assert found.drifted
-    assert not share_drift(np.array([5, 5]), np.array([7, 3]), SETTINGS).drifted, "too few"
-    assert not share_drift(np.array([50_000, 50_000]), np.array([51_000, 49_000]), SETTINGS).drifted
-    assert share_drift(np.array([9, 0]), np.array([9, 0]), SETTINGS).p_value == 1.0
+    assert not share_drift([5, 5], [7, 3]).drifted, "too few"
+    assert not share_drift([50_000, 50_000], [51_000, 49_000]).drifted
+    assert share_drift([9, 0], [9, 0]).p_value == 1.0
 
 
 def test_homophily() -> None:
-    found = homophily_drift(np.array([80, 20]), np.array([500, 500]), SETTINGS)
+    found = share_drift([80, 20], [500, 500])
     assert found.effect == pytest.approx(0.3)
     assert found.drifted
-    assert homophily_drift(np.array([0, 0]), np.array([0, 0]), SETTINGS).effect == 0
+    assert share_drift([0, 0], [0, 0]).effect == 0
 
 
 @pytest.mark.parametrize(

@@ -198,12 +198,12 @@ def test_digests_tell_rows_apart() -> None:
 
 def test_history_and_page(rec, early, whole, tmp_path) -> None:
     pytest.importorskip("jinja2")
-    looks = [rec.monitor(graph, tmp_path) for graph in (early, whole, moved(whole))]
-    assert [look["action"] for look in read_history(tmp_path)] == [one.action for one in looks]
+    reports = [rec.monitor(graph, tmp_path) for graph in (early, whole, moved(whole))]
+    assert [one["action"] for one in read_history(tmp_path)] == [one.action for one in reports]
     lines = (tmp_path / HISTORY).read_text().splitlines()
-    assert json.loads(lines[-1])["suggested"] == list(looks[-1].suggested)
+    assert json.loads(lines[-1])["suggested"] == list(reports[-1].suggested)
     page = (tmp_path / "monitor.html").read_text()
-    assert f'id="action">{ACTIONS[looks[-1].action]}<' in page
+    assert f'id="action">{ACTIONS[reports[-1].action]}<' in page
     assert len(re.findall(r'<circle class="now"', page)) == 2 * 3
     assert not re.findall(r"https?://|<script", page)
 

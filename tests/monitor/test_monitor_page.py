@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 BOXES = "[...document.querySelectorAll('.scroll')].filter(b => b.scrollWidth > b.clientWidth)"
 
 
-def look(week: int, action: str) -> dict[str, Any]:
+def report(week: int, action: str) -> dict[str, Any]:
     words = "Kolmogorov–Smirnov, largest distance of 1,433 features"
     tests = ("features", "confidence", "class shares", "homophily")
     return {
@@ -52,7 +52,7 @@ def look(week: int, action: str) -> dict[str, Any]:
 
 def test_nothing_is_cut_or_wider_than_the_page(tmp_path) -> None:
     actions = ("nothing", "update", "label", "retrain", "label")
-    _write_page(tmp_path, [look(week, action) for week, action in enumerate(actions)])
+    _write_page(tmp_path, [report(week, action) for week, action in enumerate(actions)])
     complaints: list[str] = []
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
@@ -66,7 +66,7 @@ def test_nothing_is_cut_or_wider_than_the_page(tmp_path) -> None:
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             assert page.evaluate(f"{BOXES}.length") == 0, (scheme, width)
             assert page.inner_text("#action") == "update, label the nodes below, then feedback"
-            assert page.locator("#looks tbody tr").count() == len(actions)
+            assert page.locator("#reports tbody tr").count() == len(actions)
             page.screenshot(path=tmp_path / f"{scheme}-{width}.png", full_page=True)
         browser.close()
     assert complaints == []

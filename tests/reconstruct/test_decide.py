@@ -165,7 +165,7 @@ def test_labels_the_model_was_trained_on_count_for_more_and_judges_only_where_th
 
 def test_each_round_has_its_own_prior() -> None:
     """Half way in agreement and in labels, all four corners count alike."""
-    settings = DecideSettings(alike=0.6, unlike=0.2, half=10)
+    settings = DecideSettings(homophilous=0.6, heterophilous=0.2, half=10)
     stored = json.loads(files("graphkeel.reconstruct").joinpath("prior.json").read_text())["rounds"]
     found = prior_weights(0.4, 10, settings)
     assert len(found) == len(stored) == 3

@@ -108,13 +108,13 @@ def test_pseudo_labels_are_the_surest_of_each_class() -> None:
     sure = np.array([0.95, 0.9, 0.85, 0.8, 0.75, 0.55, 0.3, 0.1], dtype=np.float32)
     posterior = np.stack([sure, 1 - sure], axis=1)[:, None]
     labels = sets([7], [0], 2)  # what is known, against the posterior
-    made = pseudo_labels(labels, posterior, EvidenceSettings(share=0.5, fewest=1))
+    made = pseudo_labels(labels, posterior, EvidenceSettings(share=0.5, at_least=1))
     found = rowwise(*made)[:, 0]
     assert found[:3, 0].tolist() == [1, 1, 1]  # three of the six of class 0
     assert found[3:6].sum() == 0
     assert found[6].tolist() == [0, 1]  # of one there is one
     assert found[7].tolist() == [1, 0]  # a label stands
-    made = pseudo_labels(labels, posterior, EvidenceSettings(share=0.1, fewest=2))
+    made = pseudo_labels(labels, posterior, EvidenceSettings(share=0.1, at_least=2))
     at_least = rowwise(*made)[:, 0]
     assert np.flatnonzero(at_least[:, 0]).tolist() == [0, 1, 7]
 

@@ -75,8 +75,8 @@ class Broken:
 
     name: str = "broken"
 
-    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        return self.spoil(replace(Deadbeat().regulate(plant, target, start), controller=self.name))
+    def regulate(self, plant: Plant, target: Tensor) -> Regulation:
+        return self.spoil(replace(Deadbeat().regulate(plant, target), controller=self.name))
 
     def spoil(self, found: Regulation) -> Regulation:
         return found
@@ -95,12 +95,12 @@ class Gambler(Broken):
 
 class Vague(Broken):
     def spoil(self, found):
-        return replace(found, trajectory=found.trajectory[:1])
+        return replace(found, anchor=found.anchor.double())
 
 
 class Meddler(Broken):
-    def regulate(self, plant, target, start=None):
-        found = super().regulate(plant, target, start)
+    def regulate(self, plant, target):
+        found = super().regulate(plant, target)
         target += 1.0
         return found
 
@@ -112,11 +112,9 @@ class Reseeder(Broken):
 
 
 class Careless(Broken):
-    def regulate(self, plant, target, start=None):
+    def regulate(self, plant, target):
         clean = torch.nan_to_num(target.flatten()[: plant.n_out], posinf=0.0)
-        return super().regulate(
-            plant, clean, None if start is None or len(start) != plant.n_in else start
-        )
+        return super().regulate(plant, clean)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +133,7 @@ class Careless(Broken):
         (
             Vague,
             "has the promised form",
-            "expected a trajectory of steps + 1 states (got ((1, 2), 1))",
+            "expected a float32 feature of shape (3,) (got ((3,), torch.float64))",
         ),
         (Meddler, "leaves its arguments alone", "expected the target to be left alone"),
         (
@@ -144,7 +142,6 @@ class Careless(Broken):
             "expected torch's global random generator to be left alone",
         ),
         (Careless, "refuses wrong targets", "expected a KeelError for a target with three entries"),
-        (Careless, "refuses wrong starts", "expected a KeelError for a start with two entries"),
     ],
 )
 def test_faults_are_found_and_named(broken, check, message) -> None:

@@ -6,9 +6,8 @@ reason.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from unittest import SkipTest
 
@@ -28,7 +27,7 @@ from graphkeel.core.memory import peak_mb, reset_peak
 from graphkeel.testing.checks import (
     Check,
     Conformance,
-    checks_of,
+    Subject,
     expect,
     expect_refusal,
     global_seed,
@@ -102,17 +101,18 @@ def yield_verifier_checks(
         _leaves_its_surroundings_alone,
         _refuses_unknown_conditions,
     )
-    yield from checks_of(subject.verifier.name, subject, functions)
+    yield from subject.checks(functions)
 
 
-@dataclass(frozen=True)
-class _Subject:
+@dataclass
+class _Subject(Subject):
     verifier: Verifier
     complete: bool
     limits: Limits
 
-    def check(self, name: str, body: Callable[..., None], *arguments: object) -> Check:
-        return Check(self.verifier.name, name, partial(body, self, *arguments))
+    @property
+    def name(self) -> str:
+        return self.verifier.name
 
     def solve(
         self,

@@ -147,8 +147,8 @@ def test_no_verdict_is_wrong(seed: int) -> None:
         return
     rng, region = np.random.default_rng(seed), problem.region
     points = rng.uniform(problem.lower, problem.upper, (4000, problem.n))
-    points = points[region.lead(points) >= region.margin]
-    assert (region.lead(problem.closed_loop(points)) >= region.margin - 1e-9).all()
+    points = points[region.margins(points) >= region.margin]
+    assert (region.margins(problem.closed_loop(points)) >= region.margin - 1e-9).all()
 
 
 def test_a_violation_by_a_hair_is_not_called_proved() -> None:

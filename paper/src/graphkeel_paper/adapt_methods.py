@@ -13,7 +13,7 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.runs import adapt
 from graphkeel.runs.adapt_case import Case
 from graphkeel.runs.method import Given, MethodResult
-from graphkeel.runs.methods import OURS, reconstructor_of
+from graphkeel.runs.methods import OURS
 from graphkeel_paper.baselines.registry import get_baseline
 from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
 from graphkeel_paper.specs import AdaptSpec
@@ -53,8 +53,7 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
 
 
 def _posterior_alone(spec: AdaptSpec, case: Case) -> MethodResult:
-    rec = reconstructor_of(spec.method, case.frozen.model, case.seed)
-    there = adapt.on_target(rec, spec, case)
+    there = adapt.on_target(spec, case)
     return MethodResult(there.posterior_, None, there.guard_.to_dict())
 
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from graphkeel.core.errors import DataError
-from graphkeel.runs.methods import get_method
 from graphkeel.runs.run import label_budget, prepare
 from graphkeel_paper.baselines.frozen.readings import (
     READINGS,
@@ -78,7 +77,7 @@ def test_a_step_by_hand():
 
 
 def test_the_bound_is_replayed_on_the_model_and_above_the_row_as_written(prepared):
-    as_written = _right(prepared, _fit(prepared, get_method("replace-one")).scores)
+    as_written = _right(prepared, _fit(prepared, get_baseline("replace-one")).scores)
     drawn = _fit(prepared, READINGS["best-on-test"])
     best = _fit(prepared, READINGS["best-class-on-test"])
     changed = (drawn.features != prepared.task.x).any(dim=1)

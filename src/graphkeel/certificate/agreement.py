@@ -29,21 +29,23 @@ if TYPE_CHECKING:
     from graphkeel.models.frozen import FrozenModel
 
 
+class Differs(Exception):
+    """How a model, or a graph, differs from what is said of it, in words."""
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Answers of a model beside those of its layers.
+    """Answers of a model that differ from those of its layers by rounding alone.
 
     Attributes:
-        difference: where rounding does not explain how they differ, in words; None if it does.
         precision: of the model's answers.
         gap: an upper bound of the largest difference from the layers in exact arithmetic.
         classes: of each node by the model, shape (N,).
     """
 
-    difference: str | None
-    precision: str = ""
-    gap: float = 0.0
-    classes: Ints | None = None
+    precision: str
+    gap: float
+    classes: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +78,8 @@ class RecognisedModel:
         try:
             scores = self.frozen(x, self.edge_index)
         except Exception as error:  # whatever a model raises, nothing is claimed of it
-            return Comparison(
-                f"the model does not run on this graph with {which} features: {error}"
-            )
+            where = f"on this graph with {which} features"
+            raise Differs(f"the model does not run {where}: {error}") from error
         return self.compare(x, scores, which)
 
     def compare(self, x: Tensor, scores: Tensor, which: str) -> Comparison:
@@ -88,7 +89,7 @@ class RecognisedModel:
 
         precision = str(scores.dtype).removeprefix("torch.")
         if not scores.is_floating_point():
-            return Comparison(f"the model answers in {precision}, not in floats", precision)
+            raise Differs(f"the model answers in {precision}, not in floats")
         given = x.detach().to(scores.dtype).cpu()  # as the model reads them
         plain = given.float() if scores.dtype.itemsize < 4 else given
         kind = torch.finfo(scores.dtype)
@@ -97,22 +98,17 @@ class RecognisedModel:
         return _compared(scores.double().cpu().numpy(), values, allowed, lost, which, precision)
 
     def compare_own(self, x: Tensor, scores: Tensor) -> Comparison:
-        """As `compare`, of the given features; a model that counts its calls is refused."""
-        counter = self._counter(x)
-        if counter is None:
-            return self.compare(x, scores, "the given")
-        return Comparison(
-            f"the model's answers may depend on the calls before: {counter!a} counts them"
-        )
-
-    def _counter(self, x: Tensor) -> str | None:
-        """The name of what two equal calls, on a single node with a loop, leave with two values."""
+        """As `compare`, of the given features. A model that counts its calls is refused: what two
+        equal calls, on a single node with a loop, leave with two values."""
         loop = self.edge_index.new_zeros(2, 1)
         self.frozen(x[:1], loop)
         before = _plain_state(self.frozen.module)
         self.frozen(x[:1], loop)
-        after = _plain_state(self.frozen.module)
-        return next((name for name in after if before.get(name) != after[name]), None)
+        for name, value in _plain_state(self.frozen.module).items():
+            if before.get(name) != value:
+                what = "the model's answers may depend on the calls before"
+                raise Differs(f"{what}: {name!a} counts them")
+        return self.compare(x, scores, "the given")
 
     @np.errstate(all="ignore")  # what overflows is refused by `finite`
     def _answers(self, x: NDArray[Any], unit: float, least: float) -> tuple[Floats, Floats]:
@@ -181,24 +177,24 @@ def _compared(
 ) -> Comparison:
     where = f"on this graph, with {which} features,"
     if own.shape != values.shape:
-        return Comparison(f"{where} the model answers {own.shape}, its layers {values.shape}")
+        raise Differs(f"{where} the model answers {own.shape}, its layers {values.shape}")
     if not np.isfinite(own).all():
-        return Comparison(f"{where} the model's answers leave the range of {precision}")
+        raise Differs(f"{where} the model's answers leave the range of {precision}")
     apart = np.abs(own - values)
     wrong = ~(apart <= allowed).all(axis=1)
     if wrong.any():
         at = np.unravel_index((apart - allowed).argmax(), apart.shape)
-        return Comparison(
+        raise Differs(
             f"{where} the model's answers at {wrong.sum()} of {len(own)} nodes are not those of the"
             f" layers that it was recognised as: they differ by up to {apart.max():.3g}, and by"
             f" {apart[at]:.3g} where the rounding of {precision} explains {allowed[at]:.3g}"
         )
     if not allowed.max() < np.ptp(values):
-        return Comparison(
+        raise Differs(
             f"{where} the rounding of {precision} may change the model's answers by up to"
             f" {allowed.max():.3g}, as much as they vary: they cannot be compared"
         )
-    return Comparison(None, precision, float((apart + lost).max()), own.argmax(axis=1))
+    return Comparison(precision, float((apart + lost).max()), own.argmax(axis=1))
 
 
 def model_layers(found: Aggregation) -> list[Branches]:
@@ -225,9 +221,10 @@ def answers_difference(
     """How the model's answers to features (N, d) on a graph with edges (2, E) differ from those of
     its recognised layers; None if only by rounding."""
     try:
-        return RecognisedModel.of(found, frozen, edge_index, len(x)).run(x, which).difference
-    except CertificateError as error:
+        RecognisedModel.of(found, frozen, edge_index, len(x)).run(x, which)
+    except (Differs, CertificateError) as error:
         return str(error)
+    return None
 
 
 def _plain_state(module: nn.Module) -> dict[str, Any]:

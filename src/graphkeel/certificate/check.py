@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphkeel.certificate.agreement import Differs
 from graphkeel.certificate.encoding import certificate_bytes, read_certificate
 from graphkeel.certificate.equilibrium import STATES
 from graphkeel.certificate.link import link
@@ -83,12 +84,12 @@ def linked(
         states = Path(certificate).with_name(STATES) if states is None else states
         steering = Path(certificate).with_name(STEERING) if steering is None else steering
     stored, shipped = (Path(one) if isinstance(one, str) else one for one in (states, steering))
-    found = link(content, model, data, stored, shipped)
     result = replace(result, model_checked=True, data_checked=data is not None)
-    if found.difference is None:
-        return replace(result, on_graph=found.on_graph)
-    refused = replace(result, accepted=False, reason=found.difference)
-    return replace(refused, classes=(), together="", graph="", steering="")
+    try:
+        return replace(result, on_graph=link(content, model, data, stored, shipped))
+    except Differs as difference:
+        refused = replace(result, accepted=False, reason=str(difference))
+        return replace(refused, classes=(), together="", graph="", steering="")
 
 
 def _check_object(content: Mapping[str, Any]) -> CheckResult:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.certificate.agreement import Differs
 from graphkeel.certificate.encoding import read_arrays, sealed
 from graphkeel.certificate.graph_check import Enclosure, GraphStates
 from graphkeel.certificate.layers import Branches
@@ -34,42 +35,44 @@ def with_equilibrium(
     return sealed({**certificate, "graph": {**certificate["graph"], "equilibrium": stated}})
 
 
-def equilibrium_difference(enclosure: Enclosure) -> str | None:
-    """How what is stated of the graph's nodes differs from what the states show; None if not."""
+def compare_equilibrium(enclosure: Enclosure) -> None:
+    """The states have to show all that is stated of the graph's nodes."""
     graph = enclosure.graph
     stated = enclosure.certificate["graph"]["equilibrium"]
     if not isinstance(stated, dict) or stated.get("states_sha256") != states_sha256(graph):
-        return "the stored states of the graph are not those that the certificate names"
+        raise Differs("the stored states of the graph are not those that the certificate names")
     residual = stated.get("residual")
     if type(residual) is not float or not 0 < residual < np.inf:
-        return "the residual on the graph is no positive number"
+        raise Differs("the residual on the graph is no positive number")
     measured = enclosure.residual_bound()
     if measured > residual:
-        return f"the residual on the graph is up to {measured:.3g}, not {residual:.3g} as stated"
+        found = f"up to {measured:.3g}, not {residual:.3g} as stated"
+        raise Differs(f"the residual on the graph is {found}")
     facts = enclosure.certain_nodes(residual)
     facts |= {"written": stated.get("written"), "states_sha256": states_sha256(graph)}
     if stated != facts or any(type(stated[name]) is not type(facts[name]) for name in facts):
         wrong = ", ".join(sorted(key for key in facts if stated.get(key) != facts[key]))
-        return f"what is stated of the graph's nodes does not follow from their states: {wrong}"
-    return _written_difference(stated["written"], enclosure.written(residual))
+        what = "what is stated of the graph's nodes"
+        raise Differs(f"{what} does not follow from their states: {wrong}")
+    _compare_written(stated["written"], enclosure.written(residual))
 
 
-def _written_difference(stated: Any, found: dict[str, Any]) -> str | None:
+def _compare_written(stated: Any, found: dict[str, Any]) -> None:
     """Distances are stated as upper bounds, the count of kept classes as a lower one."""
     kinds = {name: type(value) for name, value in found.items()}
     if not isinstance(stated, dict) or {k: type(v) for k, v in stated.items()} != kinds:
-        return "what is stated of the written features has another form than it should"
+        raise Differs("what is stated of the written features has another form than it should")
     for name in ("max", "median"):
         if not found[name] <= stated[name] < np.inf:
-            return (
+            raise Differs(
                 f"the {name} distance of the written features from the equilibrium's is up to"
                 f" {found[name]:.3g}, not {stated[name]:.3g} as stated"
             )
     if (stated["norm"], stated["size"]) != (found["norm"], found["size"]):
-        return "the norm or the size of the written features is not as stated"
+        raise Differs("the norm or the size of the written features is not as stated")
     if not 0 <= stated["kept"] <= found["kept"]:
-        return f"the class is shown to be kept at {found['kept']} nodes, not {stated['kept']!a}"
-    return None
+        shown = f"{found['kept']} nodes, not {stated['kept']!a}"
+        raise Differs(f"the class is shown to be kept at {shown}")
 
 
 def states_sha256(graph: GraphStates) -> str:

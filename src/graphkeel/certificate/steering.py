@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.certificate.agreement import model_layers
+from graphkeel.certificate.agreement import Differs, model_layers
 from graphkeel.certificate.bounds import (
     SLACK,
     TINY,
@@ -224,24 +224,27 @@ def _root_above(value: Fraction, times: int) -> Fraction:
     return value
 
 
-def linear_difference(
+def compare_linear(
     weight: np.ndarray, hops: int, found: Aggregation, edges: np.ndarray | None
-) -> str | None:
-    """How a model, or its graph with edges (2, E), differs from Ŝᴷ·X·Wᵀ + b with the symmetric Ŝ of
-    an undirected graph; None if it is of that form."""
+) -> None:
+    """A model, and its graph with edges (2, E), have to be Ŝᴷ·X·Wᵀ + b with the symmetric Ŝ of an
+    undirected graph."""
     if found.operator not in SYMMETRIC:
-        return f"steering contracts with a symmetric aggregation, not with {found.operator!r}"
+        wrong = f"not with {found.operator!r}"
+        raise Differs(f"steering contracts with a symmetric aggregation, {wrong}")
     if found.output != "logits":
-        return f"steering contracts in logits, and the model gives {found.output}"
-    layers = [[part for part in layer if part[1].any()] for layer in model_layers(found)]
-    used = [(power, own) for layer in layers for power, own, _ in layer]
-    if len(found.layers) != 1 or len(used) != 1:
-        return "steering contracts for models that are linear with a single power of Ŝ"
-    if used[0][0] != hops or not np.array_equal(used[0][1], weight):
-        return f"the model's hops or weights are not those of steering: {used[0][0]}, not {hops}"
+        raise Differs(f"steering contracts in logits, and the model gives {found.output}")
+    layers = model_layers(found)
+    used = [(power, own) for layer in layers for power, own, _ in layer if own.any()]
+    if len(layers) != 1 or len(used) != 1:
+        raise Differs("steering contracts for models that are linear with a single power of Ŝ")
+    power, own = used[0]
+    if power != hops or not np.array_equal(own, weight):
+        what = "the model's hops or weights"
+        raise Differs(f"{what} are not those of steering: {power}, not {hops}")
     if edges is not None and not is_undirected(edges):
-        return "the graph is directed, and steering is shown to contract on undirected ones only"
-    return None
+        what = "the graph is directed"
+        raise Differs(f"{what}, and steering is shown to contract on undirected ones only")
 
 
 def read_shipped(
@@ -250,27 +253,27 @@ def read_shipped(
     return ShippedFeatures(x, edges, *read_arrays(stored, "steering", ("features", "wanted")))
 
 
-def features_difference(
+def compare_features(
     stated: Mapping[str, Any], shipped: ShippedFeatures, layers: Sequence[Branches], operator: str
-) -> str | None:
-    """How what is stated of the features differs from what they show; None if it follows."""
+) -> None:
+    """The features have to show all that is stated of them."""
     if stated["sha256"] != shipped.sha256():
-        return "the stored features are not those that the certificate names"
+        raise Differs("the stored features are not those that the certificate names")
     found = shipped.measured(layers, operator)
     for name in ("nodes", "changed"):
         if stated[name] != found[name]:
-            return f"{name} is {found[name]} with the stored features, not {stated[name]} as stated"
+            shown = f"{found[name]} with the stored features, not {stated[name]} as stated"
+            raise Differs(f"{name} is {shown}")
     if stated["as_decided"] > found["as_decided"]:
-        return (
+        raise Differs(
             f"{found['as_decided']} nodes are shown to be answered as decided with the stored"
             f" features, not {stated['as_decided']} as stated"
         )
     if stated["median_change"] < found["median_change"]:
-        return (
+        raise Differs(
             f"the median change of the features is up to {found['median_change']:.6g}, not"
             f" {stated['median_change']:.6g} as stated"
         )
-    return None
 
 
 def features_sentence(stated: Mapping[str, Any]) -> str:

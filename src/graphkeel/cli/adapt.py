@@ -1,15 +1,14 @@
 """Take a model that was trained on one graph to another one, without retraining it.
 
   keel adapt --source citationv1.npz --target dblpv7.npz
-  keel adapt --source citationv1.npz --target dblpv7.npz --target-labels 20 --keep summary
+  keel adapt --source citationv1.npz --target dblpv7.npz --target-labels 20
   keel adapt --source old.npz --target new.npz --target-labels known.csv --out runs/new
   keel adapt --source old.npz --target new.npz --weights net.pt --factory net:make
 
 Source and target have the same features and classes. The model is trained on the source and
-frozen, or is one of your own; labels of the target are drawn at random (a number) or named by a CSV
-file with the header node,label. --keep says what may be kept of the source: the graph itself, a
-summary of it (sizes alone), or nothing but the model; the answers are the same. Accuracies are
-percent of the target's nodes whose label is not in use."""
+frozen, or is one of your own; nothing else of the source is needed. Labels of the target are drawn
+at random (a number) or named by a CSV file with the header node,label. Accuracies are percent of
+the target's nodes whose label is not in use."""
 
 from __future__ import annotations
 
@@ -18,12 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphkeel.cli.run import OUT, run_spec
-from graphkeel.cli.shared.common import (
-    OWN_MODEL,
-    add_options,
-    path_type,
-    whole_number,
-)
+from graphkeel.cli.shared.common import OWN_MODEL, add_options, path_type, whole_number
 from graphkeel.cli.shared.own_model import OWN, chosen_method, chosen_model, own_split, specs
 
 HELP = "the same frozen weights on another graph, with few labels there or none"
@@ -36,8 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", required=True, metavar="NAME|FILE", help=f"whereto: {data}")
     words = "labels known on the target: how many, or a CSV file (default 0)"
     add("--target-labels", type=_labels, default=0, metavar="N|FILE", help=words)
-    words = "what may be kept of the source: graph, summary or model (default graph)"
-    add("--keep", default="graph", help=words)
     add_options(parser, "--model")
     words = "auto (default), none, or a control: no-model, random-weights; keel-paper has rivals"
     add("--method", default="auto", help=words)
@@ -66,7 +58,6 @@ def run(args: argparse.Namespace) -> int:
         target=args.target,
         model=model,
         method=chosen_method(args),
-        keep=args.keep,
         target_labels=args.target_labels,
         split=args.split or "most",
         features=args.features or ("raw" if own else "auto"),

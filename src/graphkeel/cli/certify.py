@@ -11,7 +11,7 @@ prove them, write a certificate.
         --set falsify_rounds=0 --set verify_seconds=45
         Algorithm 1 as it is printed: one node, one gradient step a round, Z3
 
-Writes certificate.json (check it with `keel check`), controllers.safetensors,
+Writes certificate.json (check it with `keel check`; it holds the controllers),
 model.safetensors and training.json. Exit 0: proved, 1: refuted, 3: unknown.
 """
 
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -37,8 +36,8 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.shared.own_model import DRAWN, chosen_model, own_split, specs
-from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.cli.shared.own_model import chosen_model, chosen_spec
+from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.signals import raise_pending
 
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from graphkeel.graph import GraphTask
     from graphkeel.lyapunov import CertifyResult, LyapunovConfig, RoundLog
 
-_MODEL = "model.safetensors"  # what the certificate is about
 
 # a logit of a target beyond a million leaves a float32 model no digits
 _NUMBER = number(-1e6, 1e6)
@@ -68,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--budget", type=seconds_type, default=45.0, metavar="S", help=words)
     words = "another field of LyapunovConfig, e.g. rho=1; may be repeated"
     add("--set", action="append", default=[], metavar="NAME=VALUE", help=words)
-    words = "write the certificate and the controllers here (default: certify-DATASET)"
+    words = "write the certificate here (default: certify-DATASET)"
     add_options(parser, *OWN_MODEL, "--seed", "--out", "--json", out=words)
 
 
@@ -101,7 +99,7 @@ def _certified(args: argparse.Namespace) -> dict[str, Any]:
         task,
         config,
         classes=labels,
-        remarks={name: getattr(args, name) for name in named},
+        provenance={name: getattr(args, name) for name in named},
         on_round=_say_round,
         verifier=args.engine,
     )
@@ -110,13 +108,12 @@ def _certified(args: argparse.Namespace) -> dict[str, Any]:
         "dataset": args.dataset,
         "model": args.model,
         "form": args.form,
-        **_facts(result, task, labels, out),
+        "seconds": result.seconds,
+        "features": task.n_features,
+        **_facts(result, labels, out),
         "processor_seconds": time.process_time() - processor,
         "base_seconds": base_seconds,
     }
-
-
-# ---- the model and its head
 
 
 def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
@@ -125,44 +122,26 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
     from graphkeel.graph.features import parse_features
     from graphkeel.verify import load_engine
 
-    name, options = chosen_model(args)
     features, pca = parse_features(args.features)
-    split = args.split or DRAWN
-    spec = specs(args).RunSpec(args.dataset, name, split=split, features=features, pca=pca)
+    spec = chosen_spec(args, features=features, pca=pca)
     spec.check_names()
     _config(args)
     load_engine(args.engine)
-    if args.split is None and options:
-        split = own_split(spec.graph(), split)
-    args.split = split  # as the certificate tells
-    task = replace(spec, split=split).task(args.seed)
+    args.split, args.model = spec.split, spec.model  # as the certificate tells
+    task = spec.task(args.seed)
     return task, _labels(args.classes, task.n_classes)
 
 
 def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
-    """The model of a task: trained now, or the one an earlier run of the same task left in the
-    folder."""
-    from graphkeel.models import load_model, save_model, train_model
-    from graphkeel.models.zoo import stored_subject
+    """The user's own model, or one that is trained now and kept in the folder."""
+    from graphkeel.models import save_model, train_model
+    from graphkeel.models.zoo import own_model
 
-    name, own = chosen_model(args)
+    _, own = chosen_model(args)
     if own:
-        from graphkeel.models.zoo import own_model
-
-        args.model = name
         return own_model(own["weights"], own["factory"], task.n_features, task.n_classes)
-    path = out / _MODEL
-    subject = f"{args.model} default {args.seed} {task.hash}"
-    if path.exists():
-        try:
-            if stored_subject(path) == subject:
-                return load_model(path)
-        except ModelError:  # damaged: it is trained again, which gives the same
-            console(stderr=True).print(
-                f"{path.name} is damaged; the model is trained again", soft_wrap=True, markup=False
-            )
     model = train_model(args.model, task, seed=args.seed)
-    save_model(path, model, args.model, task.n_features, task.n_classes, subject=subject)
+    save_model(out / "model.safetensors", model, args.model, task.n_features, task.n_classes)
     return model
 
 
@@ -173,11 +152,8 @@ def _labels(text: str, n_classes: int) -> list[int]:
         labels = [int(part) for part in text.split(",")]
     except ValueError:
         labels = []
-    if (
-        not labels
-        or not all(0 <= label < n_classes for label in labels)
-        or len(set(labels)) < len(labels)
-    ):
+    known = all(0 <= label < n_classes for label in labels)
+    if not labels or not known or len(set(labels)) < len(labels):
         raise ConfigError(
             f"--classes must be 'all' or distinct labels from 0 to {n_classes - 1}", got=repr(text)
         )
@@ -230,38 +206,30 @@ def _value(name: str, text: str, kind: Any) -> Any:
         raise ConfigError(f"--set {name}: {error}") from error
 
 
-# ---- training, proof, certificate
+# ---- what is printed
 
 
-def _facts(result: CertifyResult, task: GraphTask, labels: list[int], out: Path) -> dict[str, Any]:
+def _facts(result: CertifyResult, labels: list[int], out: Path) -> dict[str, Any]:
     from graphkeel.lyapunov.certify import CERTIFICATE
 
-    facts = {"seconds": result.seconds, "features": task.n_features}
     if result.certificate is None or result.training is None:
         # anchors can still be computed for such a head, but nothing about it can be proved
         row = {"verdict": "unknown", "seconds": 0.0, "reason": f"unknown: {result.reason}"}
-        rows = [{"class": label, **row} for label in labels]
-        return {**facts, "classes": rows, "certificate": None}
+        return {"classes": [{"class": label, **row} for label in labels], "certificate": None}
     entries = {entry["class"]: entry for entry in result.certificate["classes"]}
+    facts = ("contraction", "kappa", "reason")
+    counted = dict(result.graph.get("equilibrium", {}))
+    for name in ("controlled", "mixed", "labelled_led", "states_sha256"):
+        counted.pop(name, None)
     return {
-        **facts,
         "classes": [_row(outcome, entries[outcome.label]) for outcome in result.outcomes],
         "rounds": len(result.log),
         "stopped": result.training.stopped,
         "together": result.certificate["together"],
-        "graph": _graph_facts(result.graph),
+        "graph": {name: result.graph[name] for name in facts if name in result.graph} | counted,
         "graph_sentences": result.sentences(),
         "certificate": str(out / CERTIFICATE),
     }
-
-
-def _graph_facts(graph: dict[str, Any]) -> dict[str, Any]:
-    """The facts that hold with message passing, without the weights."""
-    counted = graph.get("equilibrium", {})
-    stated = ("contraction", "kappa", "reason")
-    left_out = ("controlled", "mixed", "labelled_led", "states_sha256")
-    facts: dict[str, Any] = {name: graph[name] for name in stated if name in graph}
-    return facts | {name: value for name, value in counted.items() if name not in left_out}
 
 
 def _say_round(log: RoundLog) -> None:
@@ -304,36 +272,22 @@ def _show(payload: dict[str, Any]) -> None:
     for column in ("class", "verdict", "‖C(h*)−Y‖", *_SEARCHED.values(), "s"):
         table.add_column(column, justify="right" if column == "s" else "left", no_wrap=True)
     for row in payload["classes"]:
-        conditions = row.get("conditions", {})
-        marks = [
-            _coloured(_MARKS[conditions[name]], conditions[name]) if conditions else ""
-            for name in _SEARCHED
-        ]
-        gap = (
-            _coloured(f"{row['distance']:.1e}", conditions["representative"]) if conditions else ""
-        )
-        verdict = _coloured(row["verdict"], row["verdict"])
+        found = row.get("conditions", {})
+        gap = f"{row['distance']:.1e}" if found else ""
+        marks = [_MARKS[found[name]] if found else "" for name in _SEARCHED]
+        verdict = f"[{_COLOURS[row['verdict']]}]{row['verdict']}[/]"
         table.add_row(str(row["class"]), verdict, gap, *marks, f"{row['seconds']:.2f}")
     screen = console()
     screen.print(table)
-    for engines, labels in _by_engine(payload["classes"]).items():
-        screen.print(f"Decided by {engines}: classes {labels}", style="dim")
-    for sentence in _sentences(payload["classes"]):
-        screen.print(sentence, style="dim")
+    said = _sentences(payload["classes"])
     if payload.get("together"):
-        screen.print(f"Together: {payload['together']['sentence']}", style="dim")
-    if payload["form"] != "paper" and any(_missed(row) for row in payload["classes"]):
-        screen.print(
-            "No feature was found that the head answers with such a class: nothing is proved of it."
-        )
-    for sentence in payload.get("graph_sentences", []):
+        said.append(f"Together: {payload['together']['sentence']}")
+    for sentence in (*said, *payload.get("graph_sentences", [])):
         screen.print(verbatim(sentence), style="dim")
-    where = verbatim(f"; certificate: {payload['certificate']}") if payload["certificate"] else ""
-    screen.print(
-        f"{payload['seconds']:.1f} s ({payload['processor_seconds']:.1f} of a processor's), and "
-        f"{payload['base_seconds']:.1f} s for data and base"
-        f" model{where}"
-    )
+    where = f"; certificate: {payload['certificate']}" if payload["certificate"] else ""
+    spent = f"{payload['seconds']:.1f} s ({payload['processor_seconds']:.1f} of a processor's)"
+    base = f"{payload['base_seconds']:.1f} s for data and base model"
+    screen.print(verbatim(f"{spent}, and {base}{where}"))
 
 
 _COLOURS = {"proved": "green", "refuted": "red", "unknown": "yellow"}
@@ -345,23 +299,6 @@ _SEARCHED = {
     "hole": "hole",
     "region": "F(R)⊆R",
 }
-
-
-def _by_engine(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Labels of the classes that the same engines have decided."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        if row.get("engine"):
-            found.setdefault(row["engine"], []).append(str(row["class"]))
-    return {engines: ", ".join(labels) for engines, labels in found.items()}
-
-
-def _coloured(text: str, verdict: str) -> str:
-    return f"[{_COLOURS[verdict]}]{text}[/]"
-
-
-def _missed(row: dict[str, Any]) -> bool:
-    return bool(row.get("conditions", {}).get("representative") == "refuted")
 
 
 def _sentences(rows: list[dict[str, Any]]) -> list[str]:

@@ -31,7 +31,7 @@ from graphkeel.cli.shared.common import (
     OWN_MODEL,
     add_options,
     dataset_type,
-    emit_json,
+    emit,
     emit_lines,
     path_type,
 )
@@ -61,20 +61,16 @@ def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     try:
         result = _checked(args)
+        code = EXIT_DONE if result.accepted else EXIT_REFUTED
     except KeelError as error:
         if not args.json:
             raise
-        emit_json(_payload(args, False, str(error), time.perf_counter() - started))
-        return EXIT_BAD_INPUT
-    if args.json:
-        payload = _payload(args, result.accepted, result.reason, result.seconds)
-        links = {"model_checked": result.model_checked, "data_checked": result.data_checked}
-        classes = list(result.classes)
-        found = {name: getattr(result, name) for name in ("together", "graph", "steering")}
-        emit_json({**payload, **links, "classes": classes, **found, "on_graph": result.on_graph})
-    else:
-        emit_lines(report(result))
-    return EXIT_DONE if result.accepted else EXIT_REFUTED
+        from graphkeel.certificate import LinkedResult
+
+        result = LinkedResult(False, str(error), time.perf_counter() - started)
+        code = EXIT_BAD_INPUT
+    emit(args, _payload(args, result), lambda: emit_lines(report(result)))
+    return code
 
 
 def _checked(args: argparse.Namespace) -> LinkedResult:
@@ -134,18 +130,12 @@ def _graph(args: argparse.Namespace, remarks: Any) -> Any:
     return spec.task(seed)
 
 
-def _payload(
-    args: argparse.Namespace, accepted: bool, reason: str, seconds: float
-) -> dict[str, object]:
-    return {
-        "command": "check",
-        "certificate": str(args.certificate),
-        "accepted": accepted,
-        "reason": reason,
-        "seconds": round(seconds, 6),
-        "model_checked": False,
-        "data_checked": False,
-    }
+def _payload(args: argparse.Namespace, result: LinkedResult) -> dict[str, Any]:
+    named = ["accepted", "reason", "classes", "together", "graph", "steering"]
+    named += ["model_checked", "data_checked", "on_graph"]
+    found = {name: getattr(result, name) for name in named}
+    what = {"command": "check", "certificate": str(args.certificate)}
+    return {**what, **found, "seconds": round(result.seconds, 6)}
 
 
 def report(result: LinkedResult) -> list[str]:

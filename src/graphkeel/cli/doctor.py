@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata
 import os
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 from graphkeel.cli.shared.common import add_options, console, emit, verbatim
@@ -13,16 +14,7 @@ from graphkeel.core.optional import is_installed
 
 HELP = "what is installed here"
 
-_PACKAGES = (
-    "graphkeel",
-    "torch",
-    "torch_geometric",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "numba",
-    "safetensors",
-)
+_NEEDED = "graphkeel torch torch_geometric numpy scipy scikit-learn numba safetensors"
 _OPTIONAL = {  # module: (package, extra, what it is for)
     "z3": ("z3-solver", "smt", "SMT engine"),
     "onnx": ("onnx", "export", "ONNX export"),
@@ -49,7 +41,7 @@ def collect() -> dict[str, Any]:
 
     return {
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in _PACKAGES},
+        "packages": {name: _version(name) for name in _NEEDED.split()},
         "optional": {
             package: _version(package) if is_installed(module) else None
             for module, (package, _, _) in _OPTIONAL.items()
@@ -72,7 +64,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def show(facts: dict[str, Any]) -> None:
+def show(facts: dict[str, Any], more: Mapping[str, str | None] = {}) -> None:
+    """Print them; `more` are lines of places, which may be missing."""
     from rich.table import Table
 
     table = Table("what", "found", title="keel doctor", title_justify="left")
@@ -80,28 +73,12 @@ def show(facts: dict[str, Any]) -> None:
     for name, version in facts["packages"].items():
         table.add_row(name, version or "[red]missing[/]")
     for package, extra, purpose in _OPTIONAL.values():
-        hint = f"not installed ({purpose}" + (
-            f"; pip install 'graphkeel\\[{extra}]')" if extra else ")"
-        )
+        hint = f"not installed ({purpose}; pip install 'graphkeel\\[{extra}]')"
         table.add_row(package, facts["optional"][package] or f"[dim]{hint}[/]")
     table.add_row("torch build", facts["torch_build"])
     table.add_row("cores / torch threads", f"{facts['cores']} / {facts['torch_threads']}")
-    seconds = facts["kernels"]["seconds"]
-    table.add_row("compiled kernels", f"ready, loaded in {seconds} s")
-    data = facts["data"]
-    if "variable" in data:
-        table.add_row(
-            data["variable"], _name(data["root"]) or "[dim]not set: downloads go to the cache[/]"
-        )
-        table.add_row(
-            "published seed lists",
-            "found" if data["published_seeds"] else "[dim]not found: the sampler draws[/]",
-        )
-    table.add_row("cache", verbatim(data["cache"]))
-    for name, place in data["datasets"].items():
-        table.add_row(f"dataset {name}", _name(place) or "[dim]not here; would be downloaded[/]")
+    table.add_row("compiled kernels", f"ready, loaded in {facts['kernels']['seconds']} s")
+    datasets = {f"dataset {name}": place for name, place in facts["data"]["datasets"].items()}
+    for name, place in {**more, "cache": facts["data"]["cache"], **datasets}.items():
+        table.add_row(name, "[dim]not here[/]" if place is None else verbatim(place))
     console().print(table)
-
-
-def _name(place: str | None) -> str:
-    return "" if place is None else verbatim(place)

@@ -53,10 +53,8 @@ def _summary(written: list[Path], out: Path) -> list[str]:
     kinds = Counter(path.suffix.removeprefix(".") for path in written)
     folders = sorted({path.parent.name for path in written if path.parent != out})
     counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    lines = [f"{len(written)} files in {out}: {counted}"]
-    if folders:
-        lines.append(f"one folder a class: {', '.join(folders)}")
-    return [*lines, "In all of them unsat means proved; --json lists every file."]
+    where = f" (a folder a class: {', '.join(folders)})" if folders else ""
+    return [f"{len(written)} files in {out}: {counted}{where}", "In all, unsat means proved."]
 
 
 def _problems(source: Path, out: Path) -> list[tuple[Path, Problem]]:

@@ -1,8 +1,7 @@
 """Better features for a graph that one machine need not hold: the whole fit on a Dask cluster.
 
   keel fit graph/ --out better/ --weights net.safetensors --factory net:make
-  keel fit graph/ --out better/ --weights net.safetensors --factory net:make \
-      --scheduler tcp://10.0.0.1:8786
+  keel fit graph/ --out better/ --weights net.pt --factory net:make --scheduler tcp://10.0.0.1:8786
 
 FOLDER holds the graph in shards, each an .npy file of some rows: x/00000.npy, x/00001.npy, …
 (nodes, features), edge_index/00000.npy, … (2, edges), and where labels are known y/, train_mask/
@@ -24,10 +23,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
-    EXIT_DONE,
     OWN_MODEL,
     add_options,
-    emit_json,
+    emit,
     emit_lines,
     jobs_type,
     number,
@@ -41,47 +39,25 @@ if TYPE_CHECKING:
     from graphkeel.cluster import ClusterFit
 
 HELP = "better features for a graph in shards, on a Dask cluster"
+_OUT = "a new or empty folder"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
-    parser.add_argument("folder", type=path_type, metavar="FOLDER", help="the graph, in shards")
-    parser.add_argument(
-        "--out", type=path_type, required=True, metavar="DIR", help="a new or empty folder"
-    )
-    parser.add_argument(
-        "--scheduler",
-        default=None,
-        metavar="ADDRESS",
-        help="of a running Dask cluster (default: workers of this machine)",
-    )
-    parser.add_argument(
-        "--workers",
-        type=jobs_type,
-        default=None,
-        metavar="N",
-        help="of this machine, where no scheduler is given (default 2)",
-    )
-    add_options(parser, *OWN_MODEL)
-    parser.add_argument(
-        "--classes",
-        type=positive_int,
-        default=None,
-        metavar="N",
-        help="that the model tells apart (default: one more than the largest label)",
-    )
-    add_options(parser, "--class-weight")
-    parser.add_argument(
-        "--risk",
-        type=number(0.0, 1.0),
-        default=0.5,
-        help="probability of harm up to which a change is kept (default 0.5)",
-    )
-    add_options(parser, "--seed", "--json", seed="random seed (default 0)")
+    add = parser.add_argument
+    add("folder", type=path_type, metavar="FOLDER", help="the graph, in shards")
+    words = "of a running Dask cluster (default: workers of this machine)"
+    add("--scheduler", metavar="ADDRESS", help=words)
+    words = "of this machine, where no scheduler is given (default 2)"
+    add("--workers", type=jobs_type, metavar="N", help=words)
+    words = "that the model tells apart (default: one more than the largest label)"
+    add("--classes", type=positive_int, metavar="N", help=words)
+    words = "probability of harm up to which a change is kept (default 0.5)"
+    add("--risk", type=number(0.0, 1.0), default=0.5, help=words)
+    changed = {"seed": "random seed (default 0)", "out": {"required": True, "help": _OUT}}
+    add_options(parser, *OWN_MODEL, "--class-weight", "--seed", "--out", "--json", **changed)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code."""
     from graphkeel.cluster import ShardedGraph, fit_shards
     from graphkeel.models.zoo import own_model
 
@@ -107,11 +83,8 @@ def run(args: argparse.Namespace) -> int:
         risk=args.risk,
         seed=args.seed,
     )
-    if args.json:
-        emit_json({"command": "fit", **found.to_dict()})
-    else:
-        emit_lines(_summary(found))
-    return EXIT_DONE
+    payload = {"command": "fit", **found.to_dict()}
+    return emit(args, payload, lambda: emit_lines(_summary(found)))
 
 
 def _summary(found: ClusterFit) -> list[str]:

@@ -33,6 +33,7 @@ from graphkeel.cli.shared.common import (
     whole_number,
 )
 from graphkeel.cli.shared.own_model import specs
+from graphkeel.core.files import read_lines
 
 HELP = "a page to label nodes in, the most helpful ones first"
 
@@ -55,12 +56,11 @@ def run(args: argparse.Namespace) -> int:
         Shown,
         serve,
     )
-    from graphkeel.label.shown import read_names
     from graphkeel.runs.opened import opened
 
     shown = None if args.show is None else Shown.read(args.show)
     rec, data, seed = opened(args.folder, specs(args), args.seed)
-    names = () if args.classes is None else read_names(args.classes, len(rec.classes_))
+    names = () if args.classes is None else read_lines(args.classes)
     session = Session(rec, data, args.folder / "label", seed=seed, shown=shown, names=names)
     try:
         serve(session, port=args.port, ready=lambda address: _tell(args, address))

@@ -30,21 +30,13 @@ of keel monitor also 4 update, 5 label, 6 retrain"""
 
 @dataclass(frozen=True)
 class Program:
-    """A program of several commands.
+    """A program of several commands."""
 
-    Attributes:
-        name: what is typed.
-        version: what --version prints.
-        description: what --help prints first.
-        commands: the module of each command.
-        specs: the module with the `RunSpec` and `AdaptSpec` that its commands run.
-    """
-
-    name: str
-    version: str
-    description: str
-    commands: Mapping[str, str]
-    specs: str
+    name: str  # what is typed
+    version: str  # what --version prints
+    description: str  # what --help prints first
+    commands: Mapping[str, str]  # the module of each command
+    specs: str  # the module with the `RunSpec` and `AdaptSpec` that its commands run
 
     def parser(self) -> argparse.ArgumentParser:
         parser = Parser(
@@ -143,24 +135,8 @@ def _silence_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-COMMANDS = {
-    name: f"graphkeel.cli.{name}"
-    for name in (
-        "demo",
-        "run",
-        "fit",
-        "adapt",
-        "feedback",
-        "label",
-        "monitor",
-        "certify",
-        "check",
-        "verify",
-        "export",
-        "report",
-        "doctor",
-    )
-}
+_NAMES = "demo run fit adapt feedback label monitor certify check verify export report doctor"
+COMMANDS = {name: f"graphkeel.cli.{name}" for name in _NAMES.split()}
 
 DESCRIPTION = """\
 graphkeel keeps a trained graph neural network upright under distribution shift, without

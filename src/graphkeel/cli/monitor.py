@@ -1,4 +1,4 @@
-"""Look at the graph of a run as it is now, without labels: what has drifted, and what to do.
+"""Compare the graph of a run as it is now, without labels: what has drifted, and what to do.
 
   keel run --dataset mine.npz --out runs/mine
   keel monitor runs/mine --data this_week.npz
@@ -7,7 +7,7 @@
 RUN was written by keel run, keel adapt or keel feedback with --out; or by `Reconstructor.save`,
 and then the model is yours to name and the graph of the fit is not needed. WEEK is that graph as it
 is now: old nodes keep their ids, new ones come after them; labels in it are not looked at. Each
-look adds a line to RUN/monitor.jsonl and writes RUN/monitor.html, the page with the trend.
+call adds a line to RUN/monitor.jsonl and writes RUN/monitor.html, the page with the trend.
 
 The step is recommended after which expected accuracy, less the step's price, is largest. A price
 is the points of accuracy that a step must bring to be worth its trouble, and yours to name.

@@ -3,7 +3,7 @@
   keel run --out runs/digits
   keel certify --out runs/digits
   keel report runs/digits                          writes runs/digits/report.html
-  keel report runs/digits tables/ --to page.html   several folders, one page
+  keel report runs/digits figures/ --to page.html   several folders, one page
   keel report runs/fed_back --classes names.txt    of keel feedback, with names
   keel report --dataset my_graph.npz --weights net.safetensors --factory net:make
         a model of your own, fitted now
@@ -16,18 +16,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from graphkeel.cli.shared.common import (
-    OWN_MODEL,
-    add_options,
-    emit,
-    emit_lines,
-    path_type,
-)
+from graphkeel.cli.shared.common import OWN_MODEL, add_options, emit, emit_lines, path_type
 from graphkeel.cli.shared.own_model import chosen_spec
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import read_lines
 
-HELP = "one self-contained HTML page about a run, its certificate, figures and tables"
+HELP = "one self-contained HTML page about a run, its certificate and figures"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +67,6 @@ def _gather(args: argparse.Namespace, path: Path, names: list[str]) -> dict[str,
         "run": sources.run is not None,
         "certificate": sources.certificate is not None,
         "figures": len(sources.figures),
-        "tables": len(sources.tables),
     }
 
 
@@ -82,4 +75,4 @@ def _fit(args: argparse.Namespace, path: Path, names: list[str]) -> dict[str, ob
 
     rec, data = fitted(chosen_spec(args), args.seed)
     rec.report(path, data, classes=names)
-    return {"run": True, "certificate": False, "figures": 0, "tables": 0}
+    return {"run": True, "certificate": False, "figures": 0}

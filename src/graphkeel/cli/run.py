@@ -80,7 +80,7 @@ def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult:
     return result
 
 
-_SPEC = ("dataset", "source", "target", "target_labels", "keep", "model", "method", "labels")
+_SPEC = ("dataset", "source", "target", "target_labels", "model", "method", "labels")
 _ROW = ("seed", "base", "accuracy", "balanced_base", "balanced", "kept")
 
 

@@ -20,7 +20,7 @@ from graphkeel.cluster.stored import Stored, StoredMatrix, write_array
 from graphkeel.cluster.work import Cluster, written
 from graphkeel.core.errors import KeelError, ModelError
 from graphkeel.graph.propagate.local import as_tensor
-from graphkeel.models.batched import Batches, Field, alike, fields_of
+from graphkeel.models.batched import Batches, Field, close, fields_of
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.narrowed import Narrowed, basis_of, copy_along, multiplied
 from graphkeel.models.outputs import ReturnType
@@ -34,12 +34,12 @@ class _Looking:
 
     Attributes:
         nodes: whose answers are compared; some of them, if features of their fields are more than
-        room: bytes.
+        memory: bytes.
         most: features that are steered where weights do not tell which directions of them count.
     """
 
     nodes: int = 16
-    room: int = 1 << 27
+    memory: int = 1 << 27
     most: int = 64
 
 
@@ -55,13 +55,13 @@ class _Asked:
         hops: from how far away a node's answer is influenced.
         means: whether the matrix that it multiplies by has rows of sum one; None: it sends
             messages along edges.
-        room: bytes that a field may take.
+        memory: bytes that a field may take.
     """
 
     frozen: FrozenModel
     hops: int
     means: bool | None
-    room: int
+    memory: int
 
     def scores(self, field: Field, values: Tensor) -> Tensor:
         """Logits of the nodes that are asked about.
@@ -81,7 +81,7 @@ class _Asked:
         weights = [weight for weight in self.frozen.module.parameters() if weight.dim() > 1]
         widths = [width, *(len(weight) for weight in weights)]
         an_edge = 12 if self.means is not None else 8 * sum(widths)
-        return 12 * sum(widths) * n_nodes + an_edge * n_edges <= self.room
+        return 12 * sum(widths) * n_nodes + an_edge * n_edges <= self.memory
 
     def fields(self, edges: StoredMatrix, nodes: Ids, width: int) -> Iterator[Field]:
         """Of as many of the nodes as fit, one after the other."""
@@ -160,7 +160,7 @@ class FieldModel:
             copied = FrozenModel(module, return_type=frozen.return_type)
             asked = _Asked(copied, hops, means, self._cluster.walk_bytes)
             try:
-                if alike(self._scores(asked, near, basis), expected):
+                if close(self._scores(asked, near, basis), expected):
                     break
             except Exception:  # the model is not ours, and may raise anything
                 continue
@@ -173,7 +173,7 @@ class FieldModel:
         far = self._seen(hops + 1, width, [int(field.nodes[0]) for field in near])
         same = {int(field.nodes[0]) for field in far}
         near = [field for field in near if int(field.nodes[0]) in same]
-        if not alike(self._scores(asked, far, basis), self._scores(asked, near, basis)):
+        if not close(self._scores(asked, far, basis), self._scores(asked, near, basis)):
             raise ModelError(
                 "on a cluster a model must tell how many hops away its answers come from",
                 got=f"{type(frozen.model).__name__}: {hops} by its layers, but farther nodes count",
@@ -186,7 +186,7 @@ class FieldModel:
         n_nodes = len(self._cluster)
         chosen = nodes or np.linspace(0, n_nodes - 1, min(n_nodes, _LOOKING.nodes)).astype(np.int64)
         found = [next(fields_of(self._edges, np.array([v]), hops)) for v in chosen]
-        fitting = [field for field in found if 4 * width * len(field.nodes) <= _LOOKING.room]
+        fitting = [field for field in found if 4 * width * len(field.nodes) <= _LOOKING.memory]
         return fitting or [min(found, key=lambda field: len(field.nodes))]
 
     def _scores(self, asked: _Asked, fields: list[Field], basis: Tensor | None) -> Tensor:

@@ -11,7 +11,6 @@ from graphkeel.control.base import (
     Plant,
     Regulation,
     jacobian,
-    origin,
     regulation_at,
     set_point,
 )
@@ -34,7 +33,6 @@ __all__ = [
     "Regulation",
     "SolveSettings",
     "jacobian",
-    "origin",
     "regulation_at",
     "set_point",
     "solve_anchor",

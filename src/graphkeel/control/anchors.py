@@ -11,8 +11,7 @@ from torch import Tensor
 
 from graphkeel.control import CLASSICAL, Controller
 from graphkeel.control.base import Layers, Plant
-from graphkeel.control.levenberg import NAME as LEVENBERG
-from graphkeel.control.levenberg import levenberg_marquardt
+from graphkeel.control.deadbeat import LEVENBERG, levenberg_marquardt
 from graphkeel.core.names import check_name
 
 _NON_NEGATIVE = "non-negative least squares"  # who found the anchors of `blendable_anchors`

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -58,14 +56,12 @@ class Regulation:
         anchor: h*, the feature as it will be shipped (float32).
         residual: ‖C(h*) − Y‖₂, measured at the shipped float32 feature.
         steps: plant evaluations that steered (a closed form takes none but the last).
-        trajectory: the states y passed through, shape (steps + 1, n).
     """
 
     controller: str
     anchor: Tensor
     residual: float
     steps: int
-    trajectory: Tensor
 
 
 class Controller(Protocol):
@@ -73,26 +69,13 @@ class Controller(Protocol):
 
     name: str
 
-    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        """Steer the plant to the target.
+    def regulate(self, plant: Plant, target: Tensor) -> Regulation:
+        """Steer the plant to the target, from the feature zero.
 
         Args:
             plant: the head C, from d features to n logits.
             target: Y, shape (n,).
-            start: the feature to begin at, shape (d,); zero where None.
         """
-
-
-def origin(plant: Plant, start: Tensor | None) -> Tensor:
-    """The feature to start from, checked; zero where none is given.
-
-    Args:
-        plant: the head C, from d features to n logits.
-        start: shape (d,); zero where None.
-    """
-    if start is None:
-        return torch.zeros(plant.n_in, dtype=torch.float64)
-    return _checked("the start", start, plant.n_in, "feature").clone()
 
 
 def set_point(plant: Plant, target: Tensor) -> Tensor:
@@ -102,44 +85,16 @@ def set_point(plant: Plant, target: Tensor) -> Tensor:
         plant: the head C, from d features to n logits.
         target: Y, shape (n,).
     """
-    return _checked("the target", target, plant.n_out, "logit")
-
-
-def _checked(what: str, given: Tensor, length: int, unit: str) -> Tensor:
-    vector = torch.as_tensor(given).detach().double()
-    if vector.shape != (length,):
-        raise ConfigError(
-            f"{what} must have one entry per {unit}, {length}", got=f"shape {tuple(vector.shape)}"
-        )
+    vector = torch.as_tensor(target).detach().double()
+    if vector.shape != (plant.n_out,):
+        wanted = f"the target must have one entry per logit, {plant.n_out}"
+        raise ConfigError(wanted, got=f"shape {tuple(vector.shape)}")
     if not bool(torch.isfinite(vector).all()):
-        raise ConfigError(f"{what} must be finite", got=vector.tolist())
+        raise ConfigError("the target must be finite", got=vector.tolist())
     return vector
 
 
-def iterate(
-    name: str,
-    plant: Plant,
-    target: Tensor,
-    start: Tensor | None,
-    move: Callable[[Tensor, list[Tensor]], Tensor],
-    steps: int,
-    tolerance: float,
-) -> Regulation:
-    """x ← x + move(x, states) until ‖C(x) − Y‖₂ is within the tolerance or no number any more."""
-    x = origin(plant, start)
-    states = [plant(x)]
-    for _ in range(steps):
-        error = float((target - states[-1]).norm())
-        if error <= tolerance or not math.isfinite(error):
-            break
-        x = x + move(x, states)
-        states.append(plant(x))
-    return regulation_at(name, plant, target, x, states)
-
-
-def regulation_at(
-    name: str, plant: Plant, target: Tensor, x: Tensor, trajectory: list[Tensor]
-) -> Regulation:
+def regulation_at(name: str, plant: Plant, target: Tensor, x: Tensor, steps: int) -> Regulation:
     """Round the feature to what is shipped, and measure it there.
 
     Args:
@@ -147,13 +102,12 @@ def regulation_at(
         plant: the head C, from d features to n logits.
         target: Y, shape (n,).
         x: the feature it ended at, shape (d,).
-        trajectory: the states on the way, each of shape (n,).
+        steps: plant evaluations on the way.
     """
     anchor = x.detach().float()
     with torch.no_grad():
         residual = float(torch.linalg.vector_norm(plant(anchor.double()) - target.double()))
-    states = torch.stack([state.detach() for state in trajectory])
-    return Regulation(name, anchor, residual, len(trajectory) - 1, states)
+    return Regulation(name, anchor, residual, steps)
 
 
 def jacobian(plant: Plant, x: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,16 +13,40 @@ from graphkeel.control.base import (
     Controller,
     Plant,
     Regulation,
-    iterate,
     jacobian,
-    origin,
+    regulation_at,
     set_point,
 )
 from graphkeel.core.errors import ConfigError
 
+_Law = Callable[[Tensor, list[Tensor]], Tensor]  # Δx by the feature and the states so far
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stepwise(Controller):
+    """x ← x + Δx until ‖C(x) − Y‖₂ is within the tolerance or no number any more."""
+
+    steps: int = 200
+    tolerance: float = 1e-9
+
+    def regulate(self, plant: Plant, target: Tensor) -> Regulation:
+        goal, x = set_point(plant, target), torch.zeros(plant.n_in, dtype=torch.float64)
+        move = self._law(plant, goal)
+        states = [plant(x)]
+        for _ in range(self.steps):
+            error = float((goal - states[-1]).norm())
+            if error <= self.tolerance or not math.isfinite(error):
+                break
+            x = x + move(x, states)
+            states.append(plant(x))
+        return regulation_at(self.name, plant, goal, x, len(states) - 1)
+
+    def _law(self, plant: Plant, goal: Tensor) -> _Law:
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
-class PID(Controller):
+class PID(_Stepwise):
     """PID in its incremental form: x ← x + J⁺·[Kp·(e − e₋₁) + Ki·e + Kd·(e − 2e₋₁ + e₋₂)].
 
     Ki = 1 alone is dead-beat on an affine plant.
@@ -29,24 +55,20 @@ class PID(Controller):
     kp: float = 0.2
     ki: float = 0.5
     kd: float = 0.0
-    steps: int = 200
-    tolerance: float = 1e-9
     name: str = "pid"
 
-    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        goal = set_point(plant, target)
-
+    def _law(self, plant: Plant, goal: Tensor) -> _Law:
         def move(x: Tensor, states: list[Tensor]) -> Tensor:
             before, last, error = (goal - y for y in [states[0], states[0], *states][-3:])
             change = self.kp * (error - last) + self.ki * error
             change = change + self.kd * (error - 2 * last + before)
             return torch.linalg.pinv(jacobian(plant, x)) @ change
 
-        return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
+        return move
 
 
 @dataclass(frozen=True)
-class LQR(Controller):
+class LQR(_Stepwise):
     """The linear-quadratic regulator of e⁺ = e − J·Δx, by the singular values of J.
 
     Cost Σ q‖e‖² + r·‖J‖²·‖Δx‖²; the scaling by ‖J‖² makes r mean the same for every head. With
@@ -57,18 +79,11 @@ class LQR(Controller):
 
     q: float = 1.0
     r: float = 0.1
-    steps: int = 200
-    tolerance: float = 1e-9
     name: str = "lqr"
 
-    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        goal = set_point(plant, target)
-
-        def move(x: Tensor, states: list[Tensor]) -> Tensor:
-            """An MLP head is linearised anew at every step."""
-            return self.gain(jacobian(plant, x)) @ (goal - states[-1])
-
-        return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
+    def _law(self, plant: Plant, goal: Tensor) -> _Law:
+        """An MLP head is linearised anew at every step."""
+        return lambda x, states: self.gain(jacobian(plant, x)) @ (goal - states[-1])
 
     def gain(self, slope: Tensor) -> Tensor:
         """Δx = gain · e.
@@ -91,7 +106,7 @@ class LQR(Controller):
 
 
 @dataclass(frozen=True)
-class MFAC(Controller):
+class MFAC(_Stepwise):
     """Model-free adaptive control (CFDL-MFAC; Hou and Jin, 2011): a running estimate of the
     Jacobian.
 
@@ -105,8 +120,6 @@ class MFAC(Controller):
     mu: float = 1.0
     rho: float = 1.0
     damping: float = 1.0  # λ
-    steps: int = 200
-    tolerance: float = 1e-9
     name: str = "mfac"
 
     def __post_init__(self) -> None:
@@ -115,9 +128,8 @@ class MFAC(Controller):
                 "MFAC's initial Jacobian must be 'probed' or 'blind'", got=repr(self.initial)
             )
 
-    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        goal = set_point(plant, target)
-        first = estimate = self._first_estimate(plant, origin(plant, start))
+    def _law(self, plant: Plant, goal: Tensor) -> _Law:
+        first = estimate = self._first_estimate(plant)
         last = torch.zeros(plant.n_in, dtype=torch.float64)
 
         def move(_: Tensor, states: list[Tensor]) -> Tensor:
@@ -128,7 +140,7 @@ class MFAC(Controller):
             last = self.rho * estimate.T @ error / (self.damping + _norm(estimate) ** 2)
             return last
 
-        return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
+        return move
 
     def _corrected(self, estimate: Tensor, move: Tensor, change: Tensor, first: Tensor) -> Tensor:
         surprise = change - estimate @ move
@@ -137,14 +149,14 @@ class MFAC(Controller):
         lost = not 1e-5 < size < 1e6 or float(move.norm()) < 1e-12
         return first if lost else estimate
 
-    def _first_estimate(self, plant: Plant, x: Tensor, chunk: int = 512) -> Tensor:
+    def _first_estimate(self, plant: Plant, chunk: int = 512) -> Tensor:
         if self.initial == "blind":
             return 0.5 * torch.eye(plant.n_out, plant.n_in, dtype=torch.float64)
         width = 1e-3
         nudges = width * torch.eye(plant.n_in, dtype=torch.float64)
         with torch.no_grad():
-            answers = torch.cat([plant(x + part) for part in nudges.split(chunk)])
-            return ((answers - plant(x)) / width).T
+            answers = torch.cat([plant(part) for part in nudges.split(chunk)])
+            return ((answers - plant(torch.zeros_like(nudges[0]))) / width).T
 
 
 def _norm(matrix: Tensor) -> float:

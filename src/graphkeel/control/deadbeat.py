@@ -18,12 +18,12 @@ from graphkeel.control.base import (
     Layers,
     Plant,
     Regulation,
-    origin,
+    jacobians,
     regulation_at,
     set_point,
 )
-from graphkeel.control.levenberg import NAME as LEVENBERG
-from graphkeel.control.levenberg import levenberg_marquardt
+
+LEVENBERG = "levenberg-marquardt"  # what a regulation or anchors found this way say
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,14 @@ class Deadbeat(Controller):
 
     name: str = "deadbeat"
 
-    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        first = plant(origin(plant, start))
-        x = solve_anchor(plant, target, start)
+    def regulate(self, plant: Plant, target: Tensor) -> Regulation:
         name = self.name if len(plant.layers) == 1 else LEVENBERG
-        return regulation_at(name, plant, target, x, [first, plant(x)])
+        return regulation_at(name, plant, target, solve_anchor(plant, target), steps=1)
 
 
 def solve_anchor(
     plant: Plant,
     target: Tensor,
-    start: Tensor | None = None,
     *,
     seed: int = 0,
     settings: SolveSettings = SolveSettings(),
@@ -84,7 +81,6 @@ def solve_anchor(
     Args:
         plant: the head C, from d features to n logits.
         target: Y, shape (n,).
-        start: the feature to begin at, shape (d,); zero where None.
         seed: of everything random.
         settings: of the search, where there is no closed form.
 
@@ -94,7 +90,7 @@ def solve_anchor(
     tensor([0.5000, 0.0000], dtype=torch.float64)
     """
     target = set_point(plant, target)
-    x = origin(plant, start)
+    x = torch.zeros(plant.n_in, dtype=torch.float64)
     if len(plant.layers) == 1:
         return _least_norm(plant, target, x)
     generator = torch.Generator().manual_seed(seed)
@@ -155,3 +151,47 @@ def _leaky(layers: Layers, slope: float) -> LayeredPlant:
             weight, bias = torch.cat([weight, -weight]), torch.cat([bias, -bias])
         doubled.append((weight, bias))
     return LayeredPlant(tuple(doubled))
+
+
+# ---- Levenberg–Marquardt: damped Gauss–Newton steps of least norm to C(x) = Y, several at once
+
+
+def levenberg_marquardt(
+    plant: Plant,
+    targets: Tensor,
+    start: Tensor,
+    *,
+    steps: int,
+    damping: float,
+    goal: float,
+    most_damping: float = 1e9,
+) -> tuple[Tensor, Tensor]:
+    """Steps from each start towards its target; one that comes no nearer is taken back and damped.
+
+    The damping of the first step is relative to the mean squared slope of a logit; a row is done
+    at the goal for ‖C(x) − Y‖₂, and given up where no step helps. Returns the features (B, d),
+    and what is left of Y − C(x), shape (B, n)."""
+    x = start
+    left = targets - plant(x).detach()
+    factor = torch.full((len(x),), damping, dtype=torch.float64)
+    for _ in range(steps):
+        size = left.norm(dim=1)
+        if bool(((size <= goal) | (factor > most_damping)).all()):
+            break
+        trial = x + _step(jacobians(plant, x), left, factor)
+        trial_left = targets - plant(trial).detach()
+        better = trial_left.norm(dim=1) < size
+        x = torch.where(better.unsqueeze(1), trial, x)
+        left = torch.where(better.unsqueeze(1), trial_left, left)
+        factor = torch.where(better, (factor / 10).clamp_min(1e-15), factor * 4)
+    return x, left
+
+
+def _step(slopes: Tensor, left: Tensor, factor: Tensor) -> Tensor:
+    """Jᵀ (J Jᵀ + λI)^-1 (Y − C(x)) for each row."""
+    gram = slopes @ slopes.mT
+    scale = gram.diagonal(dim1=1, dim2=2).mean(dim=1)
+    scale = torch.where(scale > 0, scale, torch.ones_like(scale)) * factor
+    ridge = torch.diag_embed(scale.unsqueeze(1).expand_as(left))
+    lever = torch.linalg.solve(gram + ridge, left)
+    return (slopes.mT @ lever.unsqueeze(2)).squeeze(2)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from graphkeel.control.base import Controller, Plant, Regulation, origin, regulation_at, set_point
+from graphkeel.control.base import Controller, Plant, Regulation, regulation_at, set_point
 from graphkeel.control.deadbeat import solve_anchor
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
@@ -55,41 +55,32 @@ class NeuralWeights:
             return (y @ inner.T + bias).relu()
         return ((y - self.equilibrium.to(kind)) @ inner.T + bias).relu() - bias.relu()
 
-    def tensors(self) -> dict[str, Tensor]:
-        return {name: part for name, part in vars(self).items() if name != "form"}
-
 
 class NeuralController(Controller):
-    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ = C(f(y)).
+    """A trained f behind the controllers' protocol: anchor f(Y), steps those of y⁺ = C(f(y)).
 
     Args:
         weights: of f.
-        steps: at most so many of the trajectory.
-        tolerance: the trajectory ends once it moves less than that.
+        steps: at most so many.
+        tolerance: ‖y − Y‖₂ at which the loop has arrived.
     """
 
     name = "neural"
 
     def __init__(self, weights: NeuralWeights, steps: int = 50, tolerance: float = 1e-9) -> None:
-        self.weights = weights
-        self.steps = steps
-        self.tolerance = tolerance
+        self.weights, self.steps, self.tolerance = weights, steps, tolerance
 
-    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
+    @torch.no_grad()
+    def regulate(self, plant: Plant, target: Tensor) -> Regulation:
         target = set_point(plant, target)
-        x = origin(plant, start)
         if not torch.equal(target, self.weights.equilibrium):
             raise ConfigError(
                 "a neural controller holds the equilibrium it was trained for", got=target.tolist()
             )
-        with torch.no_grad():
-            trajectory = [plant(x)]
-            while (
-                len(trajectory) <= self.steps
-                and float((trajectory[-1] - target).norm()) > self.tolerance
-            ):
-                trajectory.append(plant(self.weights(trajectory[-1])))
-            return regulation_at(self.name, plant, target, self.weights(target), trajectory)
+        state, steps = plant(torch.zeros(plant.n_in, dtype=torch.float64)), 0
+        while steps < self.steps and float((state - target).norm()) > self.tolerance:
+            state, steps = plant(self.weights(state)), steps + 1
+        return regulation_at(self.name, plant, target, self.weights(target), steps)
 
 
 class ControllerBatch(nn.Module):

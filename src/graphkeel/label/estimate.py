@@ -45,18 +45,13 @@ class LabelSettings:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Accuracy on nodes without a label, in percent, with the ends of its interval.
+    """Accuracy on nodes without a label, in percent, with the ends of its interval."""
 
-    Attributes:
-        labels: how many there were when it was made.
-        right, of: random nodes predicted rightly, and all of them.
-        skipped: random nodes that nobody could label; the estimate does not speak for such.
-    """
-
-    labels: int
+    labels: int  # how many there were when it was made
+    # right, of: random nodes predicted rightly, and all of them
     right: int
     of: int
-    skipped: int
+    skipped: int  # random nodes that nobody could label; the estimate does not speak for such
     accuracy: float
     low: float
     high: float
@@ -64,18 +59,13 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Change:
-    """The effect of a round of labels on the predictions of nodes without a label.
+    """The effect of a round of labels on the predictions of nodes without a label."""
 
-    Attributes:
-        labels: how many were taken in at once.
-        changed, of: nodes whose class is another now, and all of them.
-        agreement: Cohen's kappa of the classes before and after.
-    """
-
-    labels: int
+    labels: int  # how many were taken in at once
+    # changed, of: nodes whose class is another now, and all of them
     changed: int
     of: int
-    agreement: float
+    agreement: float  # Cohen's kappa of the classes before and after
 
     @classmethod
     def between(cls, before: NDArray[np.int64], after: NDArray[np.int64], labels: int) -> Change:

@@ -46,18 +46,12 @@ _START = "Start keel label again, and open the address that it prints."
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Limits of the server.
+    """Limits of the server."""
 
-    Attributes:
-        body: bytes of a request's body; an answer has about fifty.
-        path: characters of an address.
-        connections: that are open at once.
-        patience: seconds for a body to come, and for requests under way when the server ends.
-    """
-
-    body: int = 2048
-    path: int = 100
-    connections: int = 64
+    body: int = 2048  # bytes of a request's body; an answer has about fifty
+    path: int = 100  # characters of an address
+    connections: int = 64  # that are open at once
+    # seconds for a body to come, and for requests under way when the server ends
     patience: float = 2.0
 
 

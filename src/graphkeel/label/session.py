@@ -19,6 +19,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.names import class_names
 from graphkeel.label.estimate import Change, LabelSettings, advice, estimates
 from graphkeel.label.files import read_rows, write_rows
 from graphkeel.label.shown import Shown
@@ -65,7 +66,8 @@ class Session:
         self.folder = Path(folder)
         self.shown = shown or Shown()
         self.settings = settings or LabelSettings()
-        self.names = tuple(names) or tuple(f"class {label}" for label in rec.classes_.tolist())
+        labels = rec.classes_.tolist()
+        self.names = class_names(names, len(labels)) or tuple(f"class {one}" for one in labels)
         self._rec = rec
         self._data = data
         self._lock = threading.RLock()
@@ -269,8 +271,8 @@ class Session:
         found: list[int] = self._rec.suggest(self.settings.ahead, among=among).tolist()
         return found
 
-    def settle(self) -> None:
-        """Wait until the labels that are being taken in are."""
+    def wait(self) -> None:
+        """Until the labels that are being taken in are."""
         if self._running is not None:
             self._running.result()
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from graphkeel.core.errors import DataError
-from graphkeel.core.files import read_lines
 
 IMAGES = {
     ".png": "image/png",
@@ -89,13 +88,3 @@ class Shown:
             return path if path.is_relative_to(self.folder) and path.is_file() else None
         except (OSError, RuntimeError):  # a name that is too long, a loop of links
             return None
-
-
-def read_names(path: Path, n_classes: int) -> tuple[str, ...]:
-    """Names of the classes from a text file, a line each, in the order of the classes."""
-    names = read_lines(path)
-    if len(names) != n_classes or len(set(names)) != n_classes:
-        raise DataError(
-            f"{path} must hold {n_classes} different names, a line each", got=f"{len(names)} names"
-        )
-    return tuple(names)

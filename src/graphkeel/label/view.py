@@ -22,59 +22,35 @@ RANDOM = "random"
 
 @dataclass(frozen=True)
 class ViewSettings:
-    """How much of a neighbourhood is drawn: more would not be read.
+    """How much of a neighbourhood is drawn: more would not be read."""
 
-    Attributes:
-        likely: classes that are offered first.
-        near: neighbours.
-        far: nodes two hops away.
-    """
-
-    likely: int = 3
-    near: int = 12
-    far: int = 24
+    likely: int = 3  # classes that are offered first
+    near: int = 12  # neighbours
+    far: int = 24  # nodes two hops away
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a file of tasks or answers.
+    """One line of a file of tasks or answers."""
 
-    Attributes:
-        node: its id.
-        label: the class that a person gave; None: not asked yet, or skipped.
-        why: `suggested`, or `random`.
-        predicted: its class before the person was asked.
-        likeliest: the likeliest classes with their probabilities, as text.
-        neighbours: linked nodes, as text: `12=3` is known, `12~3` predicted.
-        known_nearby: known labels within two hops, as text.
-    """
-
-    node: int
-    label: int | None
-    why: str
-    predicted: int
-    likeliest: str = ""
-    neighbours: str = ""
-    known_nearby: str = ""
+    node: int  # its id
+    label: int | None  # the class that a person gave; None: not asked yet, or skipped
+    why: str  # `suggested`, or `random`
+    predicted: int  # its class before the person was asked
+    likeliest: str = ""  # the likeliest classes with their probabilities, as text
+    neighbours: str = ""  # linked nodes, as text: `12=3` is known, `12~3` predicted
+    known_nearby: str = ""  # known labels within two hops, as text
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Known and predicted classes of all nodes at one moment.
+    """Known and predicted classes of all nodes at one moment."""
 
-    Attributes:
-        links: who is linked with whom, either way, shape (N, N).
-        probabilities: of the classes, shape (N, n_classes).
-        predicted: the classes that ship, shape (N,).
-        known: known labels by node.
-        settings: how much is shown.
-    """
-
-    links: sparse.csr_array
-    probabilities: NDArray[np.float32]
-    predicted: NDArray[np.int64]
-    known: Mapping[int, int]
-    settings: ViewSettings = field(default_factory=ViewSettings)
+    links: sparse.csr_array  # who is linked with whom, either way, shape (N, N)
+    probabilities: NDArray[np.float32]  # of the classes, shape (N, n_classes)
+    predicted: NDArray[np.int64]  # the classes that ship, shape (N,)
+    known: Mapping[int, int]  # known labels by node
+    settings: ViewSettings = field(default_factory=ViewSettings)  # how much is shown
 
     @classmethod
     def of(cls, rec: Reconstructor, data: Data, links: sparse.csr_array | None = None) -> View:

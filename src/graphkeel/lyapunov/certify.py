@@ -19,24 +19,20 @@ from torch import Tensor
 
 from graphkeel.certificate import (
     ClassProof,
-    GraphProof,
     build_certificate,
-    sealed,
     write_certificate,
 )
 from graphkeel.certificate.equilibrium import STATES
 from graphkeel.control.base import Plant
-from graphkeel.core.digests import file_sha256
 from graphkeel.core.files import locked, write_text
 from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov.closed_loop import controller_source, lyapunov_source, plain_source
 from graphkeel.lyapunov.config import LyapunovConfig
-from graphkeel.lyapunov.message_passing import Passing, graph_proof
-from graphkeel.lyapunov.on_graph import enclosed, passing_of, recognised_on_graph
+from graphkeel.lyapunov.message_passing import graph_proof
+from graphkeel.lyapunov.on_graph import enclosed, passing_of
 from graphkeel.lyapunov.result import CertifyResult, ClassOutcome, RoundLog, TrainResult, anchor_of
-from graphkeel.lyapunov.targets import targets_at
 from graphkeel.lyapunov.training import OnRound, Oracle, engine_oracle, train
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
@@ -44,7 +40,6 @@ from graphkeel.verify.problem import CONDITIONS
 from graphkeel.verify.result import ConditionReport, Verdict
 
 CERTIFICATE = "certificate.json"
-_CONTROLLERS = "controllers.safetensors"
 _TRAINING = "training.json"
 
 _log = logging.getLogger(__name__)
@@ -63,7 +58,6 @@ def certify(
     anchors: Tensor | None = None,
     constant: bool = False,
     labelled: tuple[Tensor, Tensor] | None = None,
-    shares: Tensor | None = None,
     **model_kwargs: Any,
 ) -> CertifyResult:
     """Train a controller and a Lyapunov function per class, prove them, and write it all down.
@@ -83,8 +77,6 @@ def certify(
         labelled: nodes and their classes, int64, shape (L,) each: where the loop with message
             passing contracts, it is run on the graph with controllers at these nodes, and its
             equilibrium is enclosed.
-        shares: p_v(c) of a mixture of controllers at every node instead, shape (N, n), rows with a
-            sum of one; `labelled` are then only counted.
         model_kwargs: passed to the model beside x and edge_index.
     """
     started = time.monotonic()
@@ -93,13 +85,11 @@ def certify(
         return CertifyResult(head, None, None, head.unsupported, time.monotonic() - started)
     settings = config or LyapunovConfig()
     as_printed = settings.start_node is not None
-    conditions = settings.resolved().goals if as_printed else tuple(CONDITIONS)
+    conditions = settings.goals if as_printed else tuple(CONDITIONS)
     oracle = engine_oracle(verifier, conditions) if isinstance(verifier, str) else verifier
     logits = frozen.logits(x, edge_index, **model_kwargs)
     labels = list(range(head.n_out)) if classes is None else list(classes)
-    goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
-
-    passing = recognised_on_graph(passing_of(frozen, head, model_kwargs), frozen, x, edge_index)
+    passing = passing_of(frozen, head, x, edge_index, model_kwargs)
 
     def report(entry: RoundLog) -> None:
         proved = entry.verdicts.count("proved")
@@ -115,9 +105,9 @@ def certify(
         oracle=oracle,
         regions=not as_printed,
         on_round=report,
-        targets=goals,
+        anchors=anchors,
         constant=constant,
-        passing=Passing(passing),
+        passing=passing,
     )
     remarks = {
         "model_sha256": frozen.weights_hash,
@@ -131,7 +121,7 @@ def certify(
     certificate = certificate_of(head, result, provenance=remarks, data_sha256=data, graph=proof)
     found = CertifyResult(head, certificate, result, "", 0.0, passing=passing)
     if labelled is not None:
-        found = enclosed(found, x, edge_index, labelled, shares=shares)
+        found = enclosed(found, x, edge_index, labelled)
     return replace(found, seconds=time.monotonic() - started)
 
 
@@ -139,33 +129,16 @@ def certify(
 
 
 def certificate_of(
-    plant: Plant,
-    result: TrainResult,
-    *,
-    provenance: dict[str, Any] | None = None,
-    data_sha256: str | None = None,
-    graph: GraphProof | None = None,
+    plant: Plant, result: TrainResult, *, provenance: dict[str, Any] | None = None, **rest: Any
 ) -> dict[str, Any]:
-    """The certificate of all classes, as a JSON object; `data_sha256` is the graph's whose logits
-    span the domain."""
-    delta, margin = result.config.delta, result.config.margin
-    proofs = [
-        _class_proof(outcome, _tolerance(outcome, delta), margin) for outcome in result.outcomes
-    ]
+    """The certificate of all classes, as a JSON object; the rest is passed to
+    `build_certificate`."""
+    config = result.config
     notes = {str(outcome.label): outcome.note for outcome in result.outcomes if outcome.note}
-    details = {
-        "config": asdict(result.config),
-        "stopped": result.stopped,
-        "notes": notes,
-        **(provenance or {}),
-    }
-    return build_certificate(
-        plain_source(plant.layers),
-        proofs,
-        provenance=details,
-        data_sha256=data_sha256,
-        graph=graph,
-    )
+    details = {"config": asdict(config), "stopped": result.stopped, "notes": notes}
+    proofs = [_class_proof(outcome, config) for outcome in result.outcomes]
+    remarks = {**details, **(provenance or {})}
+    return build_certificate(plain_source(plant.layers), proofs, provenance=remarks, **rest)
 
 
 def _tolerance(outcome: ClassOutcome, delta: float, share: float = 1 / 16) -> float:
@@ -175,9 +148,8 @@ def _tolerance(outcome: ClassOutcome, delta: float, share: float = 1 / 16) -> fl
     return min(delta, size * share) if size > 0 else delta
 
 
-def _class_proof(outcome: ClassOutcome, delta: float, margin: float) -> ClassProof:
-    """One class's weights, question and answers, as a certificate takes them, with the
-    representative's tolerance δ and the margin γ of its region."""
+def _class_proof(outcome: ClassOutcome, config: LyapunovConfig) -> ClassProof:
+    """One class's weights, question and answers, as a certificate takes them."""
     control = outcome.control
     return ClassProof(
         label=outcome.label,
@@ -189,8 +161,8 @@ def _class_proof(outcome: ClassOutcome, delta: float, margin: float) -> ClassPro
         conditions={
             condition.condition: _showable(condition) for condition in outcome.report.conditions
         },
-        delta=delta,
-        margin=margin,
+        delta=_tolerance(outcome, config.delta),
+        margin=config.margin,
     )
 
 
@@ -204,7 +176,7 @@ def _showable(report: ConditionReport) -> ConditionReport:
     )
 
 
-# ---- a folder: the certificate, the controllers, the states, the log
+# ---- a folder: the certificate, the states, the log
 
 
 def certify_into(
@@ -212,55 +184,21 @@ def certify_into(
     frozen: FrozenModel,
     task: GraphTask,
     config: LyapunovConfig,
-    *,
-    classes: list[int],
-    remarks: dict[str, Any],
-    on_round: OnRound,
-    verifier: str = "auto",
+    **options: Any,
 ) -> CertifyResult:
-    trained = task.train_mask.nonzero().flatten()
-    result = certify(
-        frozen,
-        task.x,
-        task.edge_index,
-        config,
-        classes=classes,
-        verifier=verifier,
-        on_round=on_round,
-        provenance=remarks,
-        labelled=(trained, task.y[trained]),
-    )
-    if result.training is None or result.certificate is None:
+    """Certify with controllers at the training nodes; the states and the log are written first, as
+    the certificate counts what the states show."""
+    nodes = task.train_mask.nonzero().flatten()
+    labelled = (nodes, task.y[nodes])
+    result = certify(frozen, task.x, task.edge_index, config, labelled=labelled, **options)
+    training = result.training
+    if training is None or result.certificate is None:
         return result
-    with locked(folder):
-        _write(folder, result.training, result.certificate, result.states)
-    return result
-
-
-def _write(
-    folder: Path,
-    training: TrainResult,
-    certificate: dict[str, Any],
-    states: dict[str, Tensor] | None,
-) -> None:
-    """Controllers, states and the log first; then the certificate, which names their checksums."""
-    if states is not None:
-        save_tensors(folder / STATES, states)
-    save_tensors(folder / _CONTROLLERS, _controllers(training), {"form": training.config.form})
     rounds = [asdict(entry) for entry in training.log]
     log = {"config": asdict(training.config), "stopped": training.stopped, "rounds": rounds}
-    write_text(folder / _TRAINING, json.dumps(log, indent=1) + "\n")
-    checksum = {"controllers_sha256": file_sha256(folder / _CONTROLLERS)}
-    certificate["provenance"] |= checksum
-    certificate["sha256"] = sealed(certificate)["sha256"]
-    write_certificate(certificate, folder / CERTIFICATE)
-
-
-def _controllers(training: TrainResult) -> dict[str, Tensor]:
-    tensors = {}
-    for outcome in training.outcomes:
-        tensors[f"{outcome.label}.anchor"] = torch.from_numpy(anchor_of(outcome.control)).clone()
-        for part, weights in (("f", outcome.control), ("V", outcome.function)):
-            for name, tensor in weights.tensors().items():
-                tensors[f"{outcome.label}.{part}.{name}"] = tensor
-    return tensors
+    with locked(folder):
+        if result.states is not None:
+            save_tensors(folder / STATES, result.states)
+        write_text(folder / _TRAINING, json.dumps(log, indent=1) + "\n")
+        write_certificate(result.certificate, folder / CERTIFICATE)
+    return result

@@ -1,9 +1,9 @@
-"""The configuration of training and proof, where `None` means the form's own default, and the
-settings that no configuration has to name."""
+"""The configuration of training and proof, and the settings that no configuration has to name."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -11,34 +11,30 @@ from graphkeel.control.neural import FORMS
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
 
-_LOSSES = ("margin", "paper")
-_GAUGES = ("l1", "general")
+_OF_FORM: Any = None  # a field whose default the form has
 
-# The paper states neither ε, δ nor the domain; these are ours. Its condition is ΔV < 0, i.e. ρ = 1,
-# and V > 0.
-_OURS = {
-    "loss": "margin",
-    "epsilon": 1e-3,
-    "delta": 1e-3,
-    "rho": 0.9,
-    "positivity": 0.1,
-    "learning_rate": 0.02,
-}
-_PAPERS = {
-    "loss": "paper",
-    "epsilon": 0.1,
-    "delta": 0.1,
-    "rho": 1.0,
-    "positivity": 0.0,
-    "learning_rate": 1e-3,
-}
-_DEFAULTS: dict[str, dict[str, Any]] = {"anchored": _OURS, "homogeneous": _OURS, "paper": _PAPERS}
+
+@dataclass(frozen=True)
+class _FormDefaults:
+    """The paper states neither ε, δ nor the domain: these are ours, for the forms in which a proof
+    is sought."""
+
+    loss: str = "margin"
+    epsilon: float = 1e-3
+    delta: float = 1e-3
+    rho: float = 0.9
+    positivity: float = 0.1
+    learning_rate: float = 0.02
+
+
+# The paper's condition is ΔV < 0, i.e. ρ = 1, and V > 0; ε and δ are ours here, too.
+_PAPERS = _FormDefaults("paper", 0.1, 0.1, rho=1.0, positivity=0.0, learning_rate=1e-3)
 
 
 @dataclass(frozen=True)
 class LyapunovConfig:
     """Symbols: m = strength, ε = epsilon, ρ = rho, c = positivity, δ = delta (the representative's
-    tolerance).
+    tolerance). A field that is None by default gets the form's own value.
 
     Attributes:
         shift: Y = m·one-hot + shift in every logit. A common shift changes no prediction, and a
@@ -62,18 +58,18 @@ class LyapunovConfig:
     """
 
     form: str = "anchored"
-    loss: str | None = None
+    loss: str = _OF_FORM
     hidden: int = 16
     gauge: str = "l1"
     lyapunov_hidden: int | None = None
     strength: float = 1.0
     shift: float = 0.0
-    epsilon: float | None = None
-    rho: float | None = None
-    positivity: float | None = None
-    delta: float | None = None
+    epsilon: float = _OF_FORM
+    rho: float = _OF_FORM
+    positivity: float = _OF_FORM
+    delta: float = _OF_FORM
     margin: float = 0.0
-    learning_rate: float | None = None
+    learning_rate: float = _OF_FORM
     contraction: float = 0.6
     rounds: int = 40
     steps: int = 500
@@ -87,60 +83,35 @@ class LyapunovConfig:
 
     def __post_init__(self) -> None:
         check_name("form", self.form, FORMS)
-        check_name("gauge", self.gauge, _GAUGES)
+        check_name("gauge", self.gauge, ("l1", "general"))
         if self.loss is not None:
-            check_name("loss", self.loss, _LOSSES)
-        for name in (
-            "hidden",
-            "rounds",
-            "steps",
-            "batch",
-            "samples",
-            "seconds",
-            "verify_seconds",
-            "strength",
-        ):
-            if not 0 < getattr(self, name) < inf:
-                raise ConfigError(f"{name} must be positive", got=getattr(self, name))
-        if self.start_node is not None and self.start_node < 0:
-            raise ConfigError("start_node must be the id of a node", got=self.start_node)
-        if not -inf < self.shift < inf:
-            raise ConfigError("shift must be finite", got=self.shift)
-        if self.rho is not None and not 0 < self.rho <= 1:
-            raise ConfigError("rho must lie in (0, 1]", got=self.rho)
-        if self.epsilon is not None and not 0 <= self.epsilon < self.strength:
-            raise ConfigError(
-                f"epsilon must lie in [0, strength), here below {self.strength:g}",
-                got=self.epsilon,
-                fix="A larger hole leaves out what was to be proved.",
-            )
-        if self.positivity is not None and not 0 <= self.positivity < inf:
-            raise ConfigError("positivity must not be negative", got=self.positivity)
-        if not 0 <= self.margin < self.strength:
-            raise ConfigError(
-                "margin must lie in [0, strength), or no region holds its own Y", got=self.margin
-            )
+            check_name("loss", self.loss, ("margin", "paper"))
+        counts = ("hidden", "rounds", "steps", "batch", "samples")
+        for name in (*counts, "seconds", "verify_seconds", "strength"):
+            self._check(name, lambda value: 0 < value < inf, "be positive")
+        self._check("start_node", lambda value: value >= 0, "be the id of a node")
+        self._check("shift", lambda value: -inf < value < inf, "be finite")
+        self._check("rho", lambda value: 0 < value <= 1, "lie in (0, 1]")
+        self._check(
+            "epsilon",
+            lambda value: 0 <= value < self.strength,
+            f"lie in [0, strength), here below {self.strength:g}",
+            fix="A larger hole leaves out what was to be proved.",
+        )
+        self._check("positivity", lambda value: 0 <= value < inf, "not be negative")
+        region = "lie in [0, strength), or no region holds its own Y"
+        self._check("margin", lambda value: 0 <= value < self.strength, region)
+        defaults = _PAPERS if self.form == "paper" else _FormDefaults()
+        for name, value in vars(defaults).items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
 
-    def resolved(self) -> ResolvedConfig:
-        values = asdict(self)
-        for name, value in _DEFAULTS[self.form].items():
-            values[name] = value if values[name] is None else values[name]
-        return ResolvedConfig(**values)
-
-
-@dataclass(frozen=True)
-class ResolvedConfig(LyapunovConfig):
-    """A configuration with every default filled in, for training and the certificate."""
-
-    loss: str = "margin"
-    epsilon: float = 1e-3
-    rho: float = 0.9
-    positivity: float = 0.1
-    delta: float = 1e-3
-    learning_rate: float = 0.02
-
-    def resolved(self) -> ResolvedConfig:
-        return self
+    def _check(
+        self, name: str, holds: Callable[[Any], bool], wanted: str, fix: str | None = None
+    ) -> None:
+        value = getattr(self, name)
+        if value is not None and not holds(value):
+            raise ConfigError(f"{name} must {wanted}", got=value, fix=fix)
 
     @property
     def goals(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from torch.nn.functional import softplus
 
 from graphkeel.control.neural import uniform_start
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.config import LyapunovConfig
 
 
 @dataclass(frozen=True)
@@ -36,28 +36,41 @@ class LyapunovWeights:
         inner, bias, outer = (t.to(kind) for t in (self.inner, self.bias, self.outer))
         return ((y - self.centre.to(kind)) @ inner.T + bias).relu() @ outer + self.offset.to(kind)
 
-    def tensors(self) -> dict[str, Tensor]:
-        return dict(vars(self))
+
+_Parts = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # as those of `LyapunovWeights`
 
 
 class LyapunovBatch(nn.Module, ABC):
     """V of all classes as one tensor program."""
 
     @abstractmethod
+    def parts(self, active: Tensor) -> _Parts:
+        """The weights of `LyapunovWeights` before rounding; the class is the first axis."""
+
     def forward(self, y: Tensor, active: Tensor) -> Tensor:
         """V at states y of shape (active, points, n)."""
+        centre, inner, bias, outer, offset = self.parts(active)
+        heights = torch.einsum("kbn,kun->kbu", y - centre.unsqueeze(1), inner)
+        heights = (heights + bias.unsqueeze(1)).relu()
+        return torch.einsum("kbu,ku->kb", heights, outer) + offset.unsqueeze(1)
 
-    @abstractmethod
+    @torch.no_grad()
     def shipped(self, index: int) -> LyapunovWeights:
         """One class's weights, rounded once to float32."""
+        centre, *rest = (part[0] for part in self.parts(torch.tensor([index])))
+        return LyapunovWeights(centre.clone(), *(part.float().clone() for part in rest))
 
     def gains(self, active: Tensor) -> Tensor | None:
         """r of an l1 gauge, shape (active, n); None where V has no such form."""
         return None
 
 
+def _gauge(centre: Tensor, inner: Tensor, outer: Tensor) -> _Parts:
+    return centre, inner, torch.zeros_like(outer), outer, torch.zeros_like(outer[:, 0])
+
+
 def make_lyapunov(
-    config: ResolvedConfig, targets: Tensor, unit: Tensor, generator: torch.Generator
+    config: LyapunovConfig, targets: Tensor, unit: Tensor, generator: torch.Generator
 ) -> LyapunovBatch:
     """V in the form the configuration asks for; `unit` (classes, n) is each axis's half-width."""
     classes, n = unit.shape
@@ -68,10 +81,6 @@ def make_lyapunov(
     return GeneralGauge(
         targets, unit, config.lyapunov_hidden or max(config.hidden, n + 1), generator
     )
-
-
-def _gauge(centre: Tensor, inner: Tensor, outer: Tensor) -> LyapunovWeights:
-    return LyapunovWeights(centre.clone(), inner, torch.zeros(len(inner)), outer, torch.zeros(()))
 
 
 class L1Gauge(LyapunovBatch):
@@ -86,15 +95,14 @@ class L1Gauge(LyapunovBatch):
         # Above the floor even after rounding.
         return self.floor * (1.0 + softplus(self.raw[active]))
 
-    def forward(self, y: Tensor, active: Tensor) -> Tensor:
+    def forward(self, y: Tensor, active: Tensor) -> Tensor:  # as V is, without its 2n units
         offsets = (y - self.targets[active].unsqueeze(1)).abs()
         return torch.einsum("kbn,kn->kb", offsets, self.gains(active))
 
-    @torch.no_grad()
-    def shipped(self, index: int) -> LyapunovWeights:
-        gains = self.gains(torch.tensor([index]))[0].float()
-        eye = torch.eye(len(gains))
-        return _gauge(self.targets[index], torch.cat([eye, -eye]), gains.repeat(2))
+    def parts(self, active: Tensor) -> _Parts:
+        gains = self.gains(active)
+        eye = torch.eye(gains.shape[1], dtype=torch.float64).expand(len(gains), -1, -1)
+        return _gauge(self.targets[active], torch.cat([eye, -eye], dim=1), gains.repeat(1, 2))
 
 
 class GeneralGauge(LyapunovBatch):
@@ -118,22 +126,11 @@ class GeneralGauge(LyapunovBatch):
         self.free = free
         self.raw = nn.Parameter(torch.zeros(classes, units, dtype=torch.float64))
 
-    def _rows(self, active: Tensor) -> Tensor:
+    def parts(self, active: Tensor) -> _Parts:
         basis = self.basis[active]
         opposite = -torch.einsum("kn,knm->km", softplus(self.mix[active]), basis).unsqueeze(1)
-        return torch.cat([basis, opposite, self.free[active]], dim=1)
-
-    def forward(self, y: Tensor, active: Tensor) -> Tensor:
-        offsets = y - self.targets[active].unsqueeze(1)
-        heights = torch.einsum("kbn,kun->kbu", offsets, self._rows(active)).relu()
-        return torch.einsum("kbu,ku->kb", heights, softplus(self.raw[active]) + 0.05)
-
-    @torch.no_grad()
-    def shipped(self, index: int) -> LyapunovWeights:
-        active = torch.tensor([index])
-        inner = self._rows(active)[0].float()
-        outer = (softplus(self.raw[active]) + 0.05)[0].float()
-        return _gauge(self.targets[index], inner, outer)
+        rows = torch.cat([basis, opposite, self.free[active]], dim=1)
+        return _gauge(self.targets[active], rows, softplus(self.raw[active]) + 0.05)
 
 
 class FreeFunction(LyapunovBatch):
@@ -144,14 +141,7 @@ class FreeFunction(LyapunovBatch):
         self.outer = uniform_start((classes, units), units, generator)
         self.offset = uniform_start((classes,), units, generator)
 
-    def forward(self, y: Tensor, active: Tensor) -> Tensor:
-        heights = torch.einsum("kbn,kun->kbu", y, self.inner[active])
-        heights = (heights + self.bias[active].unsqueeze(1)).relu()
-        values = torch.einsum("kbu,ku->kb", heights, self.outer[active])
-        return values + self.offset[active].unsqueeze(1)
-
-    @torch.no_grad()
-    def shipped(self, index: int) -> LyapunovWeights:
-        parts = (self.inner, self.bias, self.outer, self.offset)
-        zero = torch.zeros(self.inner.shape[2], dtype=torch.float64)
-        return LyapunovWeights(zero, *(part[index].float().clone() for part in parts))
+    def parts(self, active: Tensor) -> _Parts:
+        inner = self.inner[active]
+        origin = torch.zeros_like(inner[:, 0])
+        return origin, inner, self.bias[active], self.outer[active], self.offset[active]

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from graphkeel.control.neural import NeuralWeights
-from graphkeel.models.aggregation import Aggregation, Branch, operator_of, run_layer, spread
+from graphkeel.models.aggregation import Aggregation, operator_of, run_layer, spread
+from graphkeel.models.head import Branch
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class GraphRun:
 class GraphLoop:
     """The closed loop of a recognised model on a graph with given features (N, d) and edges (2, E).
 
-    The controllers of the classes act at `nodes` (M,), with the shares p, float64, shape (M, n).
+    The controllers of the classes act at `nodes` (M,), each at those with its label (M,): there
+    the feature is h_c + B_c·t_c(ŷ_v). Products of the first layer's weights with all h_c and B_c
+    are made once.
     """
 
     def __init__(
@@ -46,7 +49,7 @@ class GraphLoop:
         edge_index: Tensor,
         controls: Mapping[int, NeuralWeights],
         nodes: Tensor,
-        shares: Tensor,
+        labels: Tensor,
     ) -> None:
         self.aggregation = aggregation
         self.nodes = nodes
@@ -54,31 +57,32 @@ class GraphLoop:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
             self.matrix = matrix.to_sparse_csr()  # products are several times as fast
-        self.parts = [_Part(control, nodes, shares[:, c]) for c, control in controls.items()]
+        shares = torch.stack([(labels == c).double() for c in controls], dim=1)
+        self.controls = list(zip(controls.values(), shares.unsqueeze(2).unbind(1), strict=True))
+        outer = torch.cat([control.outer.double() for control in controls.values()], dim=1)
+        offsets = torch.stack([control.offset.double() for control in controls.values()])
         first = aggregation.layers[0]
-        self.branches = [
-            _FirstBranch(one, _projected(x, one), self.parts, len(nodes)) for one in first
-        ]
-        self.everywhere = torch.equal(nodes, torch.arange(len(x)))  # then no row has to be moved
+        self.given = [_projected(x, branch) for branch in first]
+        self.rest = [shares @ (offsets @ one.weight.T) + one.bias for one in first]
+        self.lifts = [(one.weight @ outer).T for one in first]
 
     def answer(self) -> Tensor:
         """The model's answer to the given features, shape (N, n)."""
-        return self._answer([branch.given for branch in self.branches])
+        return self._answer(self.given)
 
     def step(self, states: Tensor) -> Tensor:
         """Ŷ⁺ of states Ŷ, float64, shape (N, n)."""
-        own = states if self.everywhere else states[self.nodes]
-        lifted = [part.lifted(own) for part in self.parts]
-        fed = [branch.fed(lifted) for branch in self.branches]
-        if not self.everywhere:
-            pairs = zip(self.branches, fed, strict=True)
-            fed = [branch.placed(self.nodes, one) for branch, one in pairs]
-        return self._answer(fed)
+        own = states[self.nodes]
+        lifted = torch.cat([share * control.lifted(own) for control, share in self.controls], dim=1)
+        pairs = zip(self.given, self.rest, self.lifts, strict=True)
+        return self._answer(
+            [given.index_copy(0, self.nodes, rest + lifted @ lift) for given, rest, lift in pairs]
+        )
 
     def _answer(self, fed: list[Tensor]) -> Tensor:
         """The model's answer, given the first layer's values before they are spread."""
         value = torch.zeros_like(fed[0])
-        for branch, part in zip(self.branches, fed, strict=True):
+        for branch, part in zip(self.aggregation.layers[0], fed, strict=True):
             value = value + spread(part, self.matrix, branch.power)
         for layer in self.aggregation.layers[1:]:
             value = run_layer(layer, value.relu(), self.matrix)
@@ -110,47 +114,6 @@ class GraphLoop:
         margins = states.gather(1, best) - states
         needed = radius * self.scale.unsqueeze(1) / torch.minimum(gauge[best], gauge)
         return (margins > needed).scatter(1, best, True).all(dim=1)
-
-
-class _Part:
-    """One class's controller at the nodes that have a share of it: p_v·(h + B·t(ŷ_v))."""
-
-    def __init__(self, control: NeuralWeights, nodes: Tensor, share: Tensor) -> None:
-        self.rows = slice(None) if bool(share.all()) else share.nonzero().flatten()
-        self.share = share[self.rows].double().unsqueeze(1)
-        self.control = control
-
-    def lifted(self, states: Tensor) -> Tensor:
-        """p_v·t(ŷ_v) for the states of all controlled nodes (M, n), shape (rows, hidden)."""
-        return self.share * self.control.lifted(states[self.rows])
-
-
-class _FirstBranch:
-    """A branch of the first layer, with all that no state changes computed once."""
-
-    def __init__(self, branch: Branch, given: Tensor, parts: list[_Part], controlled: int) -> None:
-        self.power = branch.power
-        self.parts = parts
-        self.given = given
-        self.outers = [branch.weight @ part.control.outer.double() for part in parts]
-        self.rest = [branch.weight @ part.control.offset.double() for part in parts]
-        self.bias = branch.bias
-        self.controlled = controlled
-
-    def fed(self, lifted: list[Tensor]) -> Tensor:
-        """x_v(ŷ_v)·Wᵀ + b of the controlled nodes, shape (M, out)."""
-        own = self.bias.repeat(self.controlled, 1)
-        for part, hidden, outer, rest in zip(
-            self.parts, lifted, self.outers, self.rest, strict=True
-        ):
-            own[part.rows] += hidden @ outer.T + part.share * rest
-        return own
-
-    def placed(self, nodes: Tensor, own: Tensor) -> Tensor:
-        """The values of all nodes, with given features where none is controlled, shape (N, out)."""
-        fed = self.given.clone()
-        fed[nodes] = own
-        return fed
 
 
 def _projected(x: Tensor, branch: Branch, entries: int = 1 << 24) -> Tensor:

@@ -14,13 +14,25 @@ from graphkeel.control.base import Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov.closed_loop import controller_source, lyapunov_source, plain_source
-from graphkeel.lyapunov.config import FitSettings, ResolvedConfig
+from graphkeel.lyapunov.config import FitSettings, LyapunovConfig
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
 from graphkeel.lyapunov.loss import lyapunov_loss, total
 from graphkeel.lyapunov.message_passing import Passing
 from graphkeel.lyapunov.states import NodeStates, StateSet, shared_box
-from graphkeel.lyapunov.targets import Targets, choose_targets
+from graphkeel.lyapunov.targets import choose_targets
+from graphkeel.models.aggregation import Aggregation
 from graphkeel.verify.problem import Network, Problem
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Tensors this small are slowed down by threads, tenfold on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 class LoopBatch:
@@ -31,15 +43,15 @@ class LoopBatch:
         plant: Plant,
         logits: Tensor,
         classes: Sequence[int],
-        config: ResolvedConfig,
-        goals: Targets | None = None,
-        passing: Passing | None = None,
+        config: LyapunovConfig,
+        anchors: Tensor | None = None,
+        aggregation: Aggregation | None = None,
     ) -> None:
         _check(plant, classes)
         self.plant, self.classes, self.config = plant, list(classes), config
         self.settings = settings = FitSettings()
         self.generator = torch.Generator().manual_seed(config.seed)
-        self.goals = goals or choose_targets(plant, self.classes, config)
+        self.goals = choose_targets(plant, self.classes, config, anchors)
         targets = self.goals.equilibria
         logits = logits.detach().double().cpu()
         low, high = map(torch.from_numpy, shared_box(logits.numpy(), targets.numpy()))
@@ -59,8 +71,9 @@ class LoopBatch:
         # the decrease factor of each class that training aims at, below ρ
         self.aims = torch.full((len(self.classes),), aim, dtype=torch.float64)
         self.margins = self.goals.margins(self.classes)
-        # of the graph's loop, where it can be proved to contract
-        self.passing = passing.term(self.controller) if passing and config.form != "paper" else None
+        self.passing: Passing | None = None
+        if aggregation is not None and aggregation.layers and config.form != "paper":
+            self.passing = Passing(aggregation, self.controller)
         self.states = self._first_states(logits)
         self._optimiser: torch.optim.Adam | None = None
 
@@ -78,13 +91,10 @@ class LoopBatch:
         states.fill(self.generator)
         return states
 
+    @_one_thread()
     def fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
         """Adam on the given classes until the hinges are satisfied, the steps are used up, or time
         is."""
-        with _one_thread():
-            return self._fit(active, go_on)
-
-    def _fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
         chosen = torch.tensor(active)
         as_printed = self.config.start_node is not None
         if self._optimiser is None or not as_printed:
@@ -164,17 +174,6 @@ class LoopBatch:
     def tighten(self, k: int) -> None:
         """Aim lower: a loop that contracts faster is one whose proof takes fewer boxes."""
         self.aims[k] *= self.settings.tighten
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Tensors this small are slowed down by threads, tenfold on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _check(plant: Plant, classes: Sequence[int]) -> None:

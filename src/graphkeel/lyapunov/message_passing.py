@@ -43,44 +43,34 @@ def graph_proof(
 
 
 class Passing:
-    """The loop with message passing as training sees it: its factor, and a term of the loss.
-    Nothing is asked of a model that was not recognised."""
+    """The loop with message passing as training sees it: its factor, and a term of the loss, for a
+    recognised model and controllers in an anchored form.
 
-    def __init__(self, aggregation: Aggregation) -> None:
-        self.layers = [] if aggregation.reason else used_layers(aggregation)
+    The term is how far the axes' factors of each class exceed an aim, in one gauge for all classes.
+    Its words are merged into one matrix, which bounds κ from below and costs a product a step; what
+    is proved is the sum over words. The gauge follows the weights by a few power steps."""
 
-    def factor(self, controls: Sequence[NeuralWeights]) -> float:
-        """κ of the graph's loop in floats; zero where nothing is claimed of it."""
-        if not self.layers:
-            return 0.0
-        gains = word_gains(self.layers, controls)
-        return loop_factor(gains, _common_gauge(gains))
-
-    def term(self, controller: ControllerBatch) -> PassingTerm | None:
-        """A term of the loss; None where there is nothing to train for."""
-        return PassingTerm(self.layers, controller) if self.layers else None
-
-
-class PassingTerm:
-    """How far the axes' factors of each class exceed an aim, in one gauge for all classes, for
-    controllers in an anchored form.
-
-    Words are merged into one matrix, which bounds κ from below and costs a product a step; what is
-    proved is the sum over words. The gauge follows the weights by a few power steps."""
-
-    def __init__(self, layers: list[list[tuple[int, Array]]], controller: ControllerBatch) -> None:
-        first, *rest = layers
+    def __init__(self, aggregation: Aggregation, controller: ControllerBatch) -> None:
+        self.layers = used_layers(aggregation)
+        first, *rest = self.layers
         self.controller = controller
         self.seen = [torch.from_numpy(weight) @ controller.lift for _, weight in first]
         self.beyond = torch.from_numpy(_merged(rest, first[0][1].shape[0]))
         self.everyone = torch.arange(len(controller.targets))
         self.gauge = torch.ones(controller.targets.shape[1], dtype=torch.float64)
 
+    def factor(self, controls: Sequence[NeuralWeights]) -> float:
+        """κ of the graph's loop in floats."""
+        gains = word_gains(self.layers, controls)
+        return loop_factor(gains, _common_gauge(gains))
+
     def __call__(self, active: Tensor, aim: Tensor) -> Tensor:
         """The excess of each active class over the factor (active, 1) that training works for,
         shape (active,)."""
         with torch.no_grad():
-            self._follow(self.gains(self.everyone).amax(dim=0))
+            matrix = self.gains(self.everyone).amax(dim=0)
+            unit = matrix / matrix.max().clamp_min(1e-300)
+            self.gauge = _power_steps(self.gauge, unit, steps=2)
         gauge = self.gauge.expand(len(active), -1)
         return (axis_factors(self.gains(active), gauge) - aim).relu().sum(dim=1)
 
@@ -89,10 +79,6 @@ class PassingTerm:
         outer = self.controller.outer(active)
         starts = sum((seen @ outer).abs() for seen in self.seen)
         return self.beyond @ starts @ self.controller.inner(active).abs()
-
-    def _follow(self, matrix: Tensor, steps: int = 2) -> None:
-        unit = matrix / matrix.max().clamp_min(1e-300)
-        self.gauge = _power_steps(self.gauge, unit, steps)
 
 
 def _merged(rest: list[list[tuple[int, Array]]], width: int) -> Array:

@@ -13,15 +13,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from graphkeel.certificate.agreement import answers_difference, given_array, model_layers
+from graphkeel.certificate.agreement import Differs, answers_difference, given_array, model_layers
 from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.equilibrium import with_equilibrium, without_equilibrium
 from graphkeel.certificate.graph_check import GraphStates
 from graphkeel.certificate.layers import is_undirected
 from graphkeel.certificate.steering import (
     ShippedFeatures,
+    compare_linear,
     linear_contraction,
-    linear_difference,
     with_steering,
     without_features,
 )
@@ -35,8 +35,11 @@ from graphkeel.models.head import Head
 _log = logging.getLogger(__name__)
 
 
-def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
-    """The model with its message passing, or the reason why nothing is said of that."""
+def passing_of(
+    frozen: FrozenModel, head: Head, x: Tensor, edge_index: Tensor, model_kwargs: dict[str, Any]
+) -> Aggregation:
+    """The model with its message passing, which answers like its layers on this very graph, or the
+    reason why nothing is said of that."""
     if model_kwargs:
         given = ", ".join(sorted(model_kwargs))
         return Aggregation(reason=f"the model takes further arguments: {given}")
@@ -47,13 +50,6 @@ def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) ->
     found = recognise(frozen.model, head.n_in)
     if found.layers and len(found.layers[-1][0].bias) != head.n_out:
         return Aggregation(reason="the model's last layer has another width than its classes")
-    return found
-
-
-def recognised_on_graph(
-    found: Aggregation, frozen: FrozenModel, x: Tensor, edge_index: Tensor
-) -> Aggregation:
-    """The recognised model, if it answers like its layers on this very graph, too."""
     if not found.layers or _is_directed(found, edge_index.cpu().numpy()):
         return found  # nothing is claimed of a directed graph then
     difference = answers_difference(found, frozen, x, edge_index)
@@ -65,17 +61,12 @@ def _is_directed(found: Aggregation, edges: NDArray[np.int64]) -> bool:
 
 
 def enclosed(
-    result: CertifyResult,
-    x: Tensor,
-    edge_index: Tensor,
-    labelled: tuple[Tensor, Tensor],
-    *,
-    shares: Tensor | None = None,
+    result: CertifyResult, x: Tensor, edge_index: Tensor, labelled: tuple[Tensor, Tensor]
 ) -> CertifyResult:
     """The result with a claim about one graph's nodes, where the loop on the graph contracts.
 
     The labelled nodes, given with their classes, int64, shape (L,) each, are controlled, each by
-    the controller of its class; or all nodes, by mixtures with the shares p_v(c), shape (N, n)."""
+    the controller of its class."""
     certificate = result.certificate
     if certificate is None or certificate["graph"]["contraction"] != "proved":
         return result
@@ -86,15 +77,16 @@ def enclosed(
         )
         return result
     started = time.monotonic()
-    parts = _controlled(result, labelled, shares)
-    arrays = {name: part.numpy() for name, part in parts.items()}
-    start = np.zeros((len(x), result.head.n_out))
-    graph = GraphStates(x.cpu().numpy(), edges, start, **arrays)
-    loop = _loop(result, x, edge_index, graph)
+    controls = {outcome.label: outcome.control for outcome in result.outcomes}
+    nodes, labels = (part.long().cpu() for part in labelled)
+    known = torch.isin(labels, torch.tensor(list(controls)))
+    parts = {"nodes": nodes[known], "labels": labels[known]}  # stored beside the states
+    loop = GraphLoop(result.passing, x.cpu(), edge_index.cpu(), controls, **parts)
     run = loop.run(
         certificate["graph"]["kappa"], torch.from_numpy(decode_array(certificate["graph"]["gauge"]))
     )
-    graph = replace(graph, states=run.states.numpy())
+    arrays = (part.numpy() for part in (run.states, *parts.values()))
+    graph = GraphStates(x.cpu().numpy(), edges, *arrays)
     steps = {"residuals": list(run.residuals), "certain": list(run.certain)}  # of a figure
     provenance = {**certificate["provenance"], "graph_steps": steps}
     try:
@@ -160,7 +152,9 @@ def _linear(
     if linear is None:
         return None
     weight = result.head.layers[0][0].detach().double().cpu().numpy()
-    if linear_difference(weight, linear["hops"], result.passing, edges) is not None:
+    try:
+        compare_linear(weight, linear["hops"], result.passing, edges)
+    except Differs:
         return None
     return linear_contraction(weight, **linear)
 
@@ -168,37 +162,3 @@ def _linear(
 def released(certificate: dict[str, Any]) -> dict[str, Any]:
     """The certificate without what `enclosed` and `steered` said of one graph."""
     return without_features(without_equilibrium(certificate))
-
-
-def _controlled(
-    result: CertifyResult, labelled: tuple[Tensor, Tensor], shares: Tensor | None
-) -> dict[str, Tensor]:
-    """Labelled nodes, their classes, and the shares of the controllers where these are mixed."""
-    nodes = labelled[0].long().cpu().clone()  # stored beside the labels that they were taken from
-    labels = labelled[1].long().cpu().clone()
-    if shares is not None:
-        return {"nodes": nodes, "labels": labels, "mix": _mixture(shares, list(result.verdicts))}
-    known = torch.isin(labels, torch.tensor(list(result.verdicts)))
-    return {"nodes": nodes[known], "labels": labels[known]}
-
-
-def _mixture(shares: Tensor, controlled: list[int]) -> Tensor:
-    """Shares of the controllers that there are, float64, shape (N, n), each row with a sum of at
-    most one, in exact arithmetic too."""
-    mix = torch.zeros(shares.shape, dtype=torch.float64)
-    mix[:, controlled] = shares.detach().cpu().double()[:, controlled].clamp_min(0.0)
-    sums = mix.sum(dim=1, keepdim=True).clamp_min(1.0)
-    return mix / sums * (1.0 - (mix.shape[1] + 2) * 2.0**-50)  # more than the sum's own rounding
-
-
-def _loop(result: CertifyResult, x: Tensor, edge_index: Tensor, graph: GraphStates) -> GraphLoop:
-    controls = {outcome.label: outcome.control for outcome in result.outcomes}
-    nodes, shares = graph.shares()
-    return GraphLoop(
-        result.passing,
-        x.cpu(),
-        edge_index.cpu(),
-        controls,
-        torch.from_numpy(nodes),
-        torch.from_numpy(shares),
-    )

@@ -12,7 +12,7 @@ from torch import Tensor
 from graphkeel.certificate import sealed
 from graphkeel.certificate.equilibrium import graph_sentences
 from graphkeel.control.neural import NeuralWeights
-from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.function import LyapunovWeights
 from graphkeel.models.aggregation import Aggregation
 from graphkeel.models.head import Head
@@ -60,7 +60,7 @@ class TrainResult:
 
     outcomes: tuple[ClassOutcome, ...]
     log: tuple[RoundLog, ...]
-    config: ResolvedConfig
+    config: LyapunovConfig
     seconds: float
     stopped: str
 
@@ -87,8 +87,7 @@ class CertifyResult:
         seconds: for everything but the model's own training.
         remark: whether the certificate is about the anchors in use, where there are any.
         states: of the graph at its equilibrium, `states` (N, n), with the labelled `nodes` and
-            their `labels`, and the controllers' shares `mix` (N, n) where they are mixed; None
-            where that was not asked for or cannot be proved.
+            their `labels`; None where that was not asked for or cannot be proved.
         passing: the model with its message passing.
         steering: the `features` that ship (N, d) and the decided classes `wanted` (N,), where the
             certificate speaks of them.

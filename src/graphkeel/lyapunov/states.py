@@ -35,8 +35,8 @@ def shared_box(
     high = np.maximum(logits.max(axis=0), last + 0.5)
     more = enlarge * (high - low)
     low, high = low - more, high + more
-    room = margin * (high - low)
-    low, high = np.minimum(low, first - room), np.maximum(high, last + room)
+    pad = margin * (high - low)
+    low, high = np.minimum(low, first - pad), np.maximum(high, last + pad)
     return np.floor(low * grid) / grid, np.ceil(high * grid) / grid
 
 

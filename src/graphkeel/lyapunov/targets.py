@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from graphkeel.control.base import Plant
-from graphkeel.control.deadbeat import solve_anchor
-from graphkeel.control.levenberg import levenberg_marquardt
+from graphkeel.control.deadbeat import levenberg_marquardt, solve_anchor
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.config import LyapunovConfig
 
 
 @dataclass(frozen=True)
@@ -76,16 +75,20 @@ def class_margins(states: Tensor, classes: Tensor) -> Tensor:
     return torch.where(others.isinf(), torch.ones_like(own), own - others)
 
 
-def targets_at(
-    plant: Plant,
-    classes: Sequence[int],
-    anchors: Tensor,
-    config: ResolvedConfig,
+def choose_targets(
+    plant: Plant, classes: Sequence[int], config: LyapunovConfig, anchors: Tensor | None = None
 ) -> Targets:
-    """The states with which the head answers given features: these are certified as they are.
+    """An equilibrium for each class that the head can answer.
 
-    A feature that is answered with another class than its own gives way to one of
-    `choose_targets`."""
+    With anchors (classes, d) the states with which the head answers these: they are certified as
+    they are, but for one that is answered with another class than its own."""
+    requested = config.strength * torch.eye(plant.n_out, dtype=torch.float64)[list(classes)]
+    requested = requested + config.shift
+    if anchors is None and config.form == "paper":
+        return Targets(requested, None, ("",) * len(classes))
+    wanted = zip(classes, requested, strict=True)
+    if anchors is None:
+        return _gathered([_target(plant, label, want, config) for label, want in wanted])
     if anchors.shape != (len(classes), plant.n_in):
         raise ConfigError(
             f"anchors must have the shape ({len(classes)}, {plant.n_in})", got=tuple(anchors.shape)
@@ -93,35 +96,15 @@ def targets_at(
     shipped = anchors.detach().float().cpu()
     answers = plant(shipped.double()).detach()
     margins = class_margins(answers, torch.tensor(list(classes)))
-    requested = _requested(plant.n_out, classes, config)
     found = []
-    for k, label in enumerate(classes):
-        if float(margins[k]) > 0:
+    for k, (label, want) in enumerate(wanted):
+        if margins[k] > 0:
             found.append(_Found(answers[k], shipped[k]))
             continue
-        other = _target(plant, label, requested[k], config)
-        note = f"the anchor in use is answered with class {int(answers[k].argmax())}"
-        note += f"; {other.note}" if other.note else ""
-        found.append(replace(other, note=note))
+        other = _target(plant, label, want, config)
+        notes = (f"the anchor in use is answered with class {int(answers[k].argmax())}", other.note)
+        found.append(replace(other, note="; ".join(filter(None, notes))))
     return _gathered(found)
-
-
-def _requested(n: int, classes: Sequence[int], config: ResolvedConfig) -> Tensor:
-    """m·e_c + s of each class, float64, shape (classes, n)."""
-    return config.strength * torch.eye(n, dtype=torch.float64)[list(classes)] + config.shift
-
-
-def choose_targets(
-    plant: Plant,
-    classes: Sequence[int],
-    config: ResolvedConfig,
-) -> Targets:
-    """An equilibrium for each class that the head can answer."""
-    requested = _requested(plant.n_out, classes, config)
-    if config.form == "paper":
-        return Targets(requested, None, ("",) * len(classes))
-    wanted = zip(classes, requested, strict=True)
-    return _gathered([_target(plant, label, want, config) for label, want in wanted])
 
 
 @dataclass(frozen=True)
@@ -141,7 +124,7 @@ def _gathered(found: Sequence[_Found]) -> Targets:
     )
 
 
-def _target(plant: Plant, label: int, requested: Tensor, config: ResolvedConfig) -> _Found:
+def _target(plant: Plant, label: int, requested: Tensor, config: LyapunovConfig) -> _Found:
     anchor = solve_anchor(plant, requested).float()
     tolerance = config.delta / 2
     if float((plant(anchor.double()) - requested).norm()) <= tolerance:
@@ -164,7 +147,7 @@ def _target(plant: Plant, label: int, requested: Tensor, config: ResolvedConfig)
     return _Found(answer, best, note)
 
 
-def _searched(plant: Plant, label: int, config: ResolvedConfig) -> Tensor:
+def _searched(plant: Plant, label: int, config: LyapunovConfig) -> Tensor:
     """Levenberg–Marquardt to targets of several strengths and shifts, float32, shape (B, d)."""
     one_hot = torch.eye(plant.n_out, dtype=torch.float64)[label]
     strengths = [config.strength * share for share in _SETTINGS.strengths]

@@ -20,9 +20,8 @@ from graphkeel.control.base import Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.loop_batch import LoopBatch
-from graphkeel.lyapunov.message_passing import Passing
 from graphkeel.lyapunov.result import ClassOutcome, RoundLog, TrainResult
-from graphkeel.lyapunov.targets import Targets
+from graphkeel.models.aggregation import Aggregation
 from graphkeel.verify import (
     CONDITIONS,
     Budget,
@@ -93,9 +92,9 @@ def train(
     oracle: Oracle,
     regions: bool = True,
     on_round: OnRound | None = None,
-    targets: Targets | None = None,
+    anchors: Tensor | None = None,
     constant: bool = False,
-    passing: Passing | None = None,
+    passing: Aggregation | None = None,
 ) -> TrainResult:
     """Train and prove a controller and a Lyapunov function for each class, as `certify` asks.
 
@@ -106,9 +105,9 @@ def train(
     Args:
         logits: of every node, shape (nodes, n); they span the domain and are the first states.
     """
-    settings = (config or LyapunovConfig()).resolved()
+    settings = config or LyapunovConfig()
     labels = list(range(plant.n_out)) if classes is None else list(classes)
-    batch = LoopBatch(plant, logits, labels, settings, targets, passing)
+    batch = LoopBatch(plant, logits, labels, settings, anchors, passing)
     log: list[RoundLog] = []
     verification = _Verification(batch, oracle, regions)
 
@@ -135,8 +134,8 @@ def train(
             on_round(log[-1])
     if constant:
         verification.make_constant()
-    if passing is not None and settings.form != "paper":
-        verification.scale_down(passing.factor)
+    if batch.passing is not None:
+        verification.scale_down(batch.passing.factor)
     seconds = time.monotonic() - verification.started
     return TrainResult(verification.outcomes(), tuple(log), settings, seconds, stopped)
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,34 +25,18 @@ from graphkeel.graph.propagate import normalise_as_given
 from graphkeel.graph.propagate.local import as_tensor
 from graphkeel.models.frozen import evaluating
 from graphkeel.models.head import (
-    _between,
-    _chunks,
-    _close,
-    _float64_copy,
-    _output_kind,
-    _Step,
-    _Unsupported,
-    _watch,
+    Branch,
+    GraphLayer,
+    Step,
+    Unsupported,
+    affine_layer,
+    assembled,
+    chunks,
+    close,
+    float64_copy,
+    watch,
 )
 from graphkeel.models.outputs import first_of
-
-
-@dataclass(frozen=True)
-class Branch:
-    """Ŝᵖ·H·Wᵀ + Ŝᵖ·1·bᵀ.
-
-    Attributes:
-        power: p.
-        weight: W, float64, shape (out, in).
-        bias: b, float64, shape (out,).
-    """
-
-    power: int
-    weight: Tensor
-    bias: Tensor
-
-
-_GraphLayer = tuple[Branch, ...]  # a sum of branches with distinct powers
 
 
 @dataclass(frozen=True)
@@ -70,7 +52,7 @@ class Aggregation:
     """
 
     operator: str = ""
-    layers: tuple[_GraphLayer, ...] = ()
+    layers: tuple[GraphLayer, ...] = ()
     reason: str = ""
     output: str = "logits"
     undirected: bool = False
@@ -87,7 +69,7 @@ class Aggregation:
         return value
 
 
-def run_layer(layer: _GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
+def run_layer(layer: GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
     """One layer's values, shape (N, out), of an input (N, in) and the sparse Ŝ (N, N)."""
     total = torch.zeros(len(value), len(layer[0].bias), dtype=torch.float64)
     for branch in layer:
@@ -142,12 +124,12 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
     edges = _random_graph(nodes, generator, directed)
     x = torch.randn(nodes, n_features, generator=generator, dtype=torch.float64)
     try:
-        twin = _float64_copy(model)
+        twin = float64_copy(model)
         with torch.no_grad(), evaluating(twin):
-            steps, final = _watch(twin, x, lambda module, x: first_of(module(x, edges)))
+            steps, final = watch(twin, x, lambda module, x: first_of(module(x, edges)))
             found = _recognised(steps, x, edges, final, generator)
             return replace(found, undirected=not directed)
-    except _Unsupported as reason:
+    except Unsupported as reason:
         return Aggregation(reason=str(reason))
     except Exception as error:  # the model is untrusted: whatever it raises, nothing is claimed
         return Aggregation(reason=f"the model does not run on a small random graph: {error}")
@@ -164,35 +146,29 @@ def _random_graph(nodes: int, generator: torch.Generator, directed: bool) -> Ten
 
 
 def _recognised(
-    steps: Sequence[_Step], x: Tensor, edges: Tensor, final: Tensor, generator: torch.Generator
+    steps: Sequence[Step], x: Tensor, edges: Tensor, final: Tensor, generator: torch.Generator
 ) -> Aggregation:
-    if not steps or not _close(steps[0].fed, x):
-        raise _Unsupported("the features are transformed before the first layer")
     names: set[str] = set()
-    layers: list[_GraphLayer] = []
-    for i, step in enumerate(steps):
+
+    def layer_of(step: Step) -> GraphLayer:
+        if not isinstance(step.module, MessagePassing):
+            return affine_layer(step)
         name, layer = _layer_of(step, edges, names, generator)
-        names |= {name} if name else set()
-        slope = _between(steps[i - 1], step) if i else 0.0
-        layers = _joined(layers, layer, slope) if i else [layer]
-    operator = next(iter(names), "mean")
-    output = _output_kind(steps[-1].gave, final)
-    found = Aggregation(operator, tuple(layers), output=output)
+        names.update({name} if name else ())
+        return layer
+
+    layers, output = assembled(steps, x, final, layer_of)
+    found = Aggregation(next(iter(names), "mean"), tuple(layers), output=output)
     if not _same(found(x, edges), steps[-1].gave):
-        raise _Unsupported("the layers found do not repeat the model on a random graph")
+        raise Unsupported("the layers found do not repeat the model on a random graph")
     return found
 
 
 def _layer_of(
-    step: _Step, edges: Tensor, names: set[str], generator: torch.Generator
-) -> tuple[str, _GraphLayer]:
+    step: Step, edges: Tensor, names: set[str], generator: torch.Generator
+) -> tuple[str, GraphLayer]:
     """A layer's operator (none where it does not look at neighbours) and branches; an operator seen
     before is the only one that is tried."""
-    if not isinstance(step.module, MessagePassing):
-        layer = _read(step, "mean", 0)
-        if _repeats(layer, step, "mean", edges):
-            return "", layer
-        raise _Unsupported(f"{type(step.module).__name__} is not affine")
     kinds = names or set(OPERATORS)
     for degree in (0, 1, 2, 3, 4, 5, 6, 8, 10, 12):
         for name in [key for key in OPERATORS if key in kinds]:
@@ -201,21 +177,21 @@ def _layer_of(
             layer = _read(step, name, degree)
             if _repeats(layer, step, name, edges):
                 return name if any(branch.power for branch in layer) else "", layer
-    raise _Unsupported(
+    raise Unsupported(
         f"{type(step.module).__name__}: no fixed non-negative aggregation"
         f"{' shared by all layers' if names else ''} repeats it; message weights that depend on"
         " the features are not covered"
     )
 
 
-def _repeats(layer: _GraphLayer, step: _Step, name: str, edges: Tensor) -> bool:
+def _repeats(layer: GraphLayer, step: Step, name: str, edges: Tensor) -> bool:
     matrix, _ = operator_of(name, edges, len(step.fed))
     return _same(run_layer(layer, step.fed, matrix), step.gave)
 
 
 def _same(found: Tensor, wanted: Tensor, tolerance: float = 1e-7) -> bool:
     """Up to rounding: all that is probed here runs in float64."""
-    return _close(found, wanted, tolerance)
+    return close(found, wanted, tolerance)
 
 
 # ---- answering impulses
@@ -235,8 +211,7 @@ def _answers(module: nn.Module, directions: Tensor, nodes: int) -> Tensor:
     x = torch.zeros(copies, nodes, width, dtype=torch.float64)
     x[:, 0] = directions
     flat = x.reshape(copies * nodes, width)
-    run = module(flat, _path(nodes, copies)) if isinstance(module, MessagePassing) else module(flat)
-    return run.reshape(copies, nodes, -1)
+    return module(flat, _path(nodes, copies)).reshape(copies, nodes, -1)
 
 
 def _basis(name: str, degree: int) -> tuple[Tensor, Tensor]:
@@ -253,7 +228,7 @@ def _nodes(degree: int) -> int:
     return degree + 3
 
 
-def _may_be(step: _Step, name: str, degree: int, generator: torch.Generator) -> bool:
+def _may_be(step: Step, name: str, degree: int, generator: torch.Generator) -> bool:
     """Whether a polynomial of this degree explains the answers to a few random directions."""
     nodes = _nodes(degree)
     width = step.fed.shape[1]
@@ -270,7 +245,7 @@ def _explains(basis: Tensor, answers: Tensor) -> bool:
     return _same(basis @ torch.linalg.pinv(basis) @ flat, flat)
 
 
-def _read(step: _Step, name: str, degree: int) -> _GraphLayer:
+def _read(step: Step, name: str, degree: int) -> GraphLayer:
     """All weights and biases, as the answers to every unit direction."""
     nodes = _nodes(degree)
     width = step.fed.shape[1]
@@ -298,7 +273,7 @@ def _slopes(module: nn.Module, width: int, nodes: int, rest: Tensor) -> Tensor:
     if rest.numel() < width:
         return _gradients(module, width, nodes)
     columns = []
-    for part in _chunks(torch.eye(width, dtype=torch.float64)):
+    for part in chunks(torch.eye(width, dtype=torch.float64)):
         moved = _answers(module, part, nodes) - rest
         columns.append(moved.permute(1, 2, 0))
     return torch.cat(columns, dim=2)
@@ -307,15 +282,14 @@ def _slopes(module: nn.Module, width: int, nodes: int, rest: Tensor) -> Tensor:
 def _gradients(module: nn.Module, width: int, nodes: int) -> Tensor:
     x = torch.zeros(nodes, width, dtype=torch.float64, requires_grad=True)
     with torch.enable_grad():
-        run = module(x, _path(nodes, 1)) if isinstance(module, MessagePassing) else module(x)
-        flat = run.reshape(-1)
+        flat = module(x, _path(nodes, 1)).reshape(-1)
         rows = [torch.autograd.grad(one, x, retain_graph=True)[0][0] for one in flat]
     return torch.stack(rows).detach().reshape(nodes, -1, width)
 
 
 def _biases(constants: Tensor, rest: Tensor) -> Tensor:
     """b_p of every power; all of it at p = 0 where the layer adds the same at every node."""
-    if _close(rest, rest[:1].expand_as(rest)):
+    if close(rest, rest[:1].expand_as(rest)):
         biases = torch.zeros(constants.shape[1], rest.shape[1], dtype=torch.float64)
         biases[0] = rest[0]
         return biases
@@ -331,37 +305,3 @@ def _snapped(value: Tensor, known: Sequence[Tensor], scale: float) -> Tensor:
             if candidate.shape == value.shape and _same(candidate, value):
                 return candidate.clone()
     return value.contiguous()
-
-
-# ---- putting layers together
-
-
-def _joined(
-    layers: list[_GraphLayer], layer: _GraphLayer, slope: float | None
-) -> list[_GraphLayer]:
-    """A layer behind others; nothing in between multiplies their polynomials."""
-    before = layers[-1]
-    if slope is None:
-        return [*layers[:-1], _product(before, layer)]
-    if slope == 0.0:
-        return [*layers, layer]
-    # leaky(t) = relu(t) − s·relu(−t): exact, with twice the units
-    doubled = tuple(
-        Branch(b.power, torch.cat([b.weight, -b.weight]), torch.cat([b.bias, -b.bias]))
-        for b in before
-    )
-    widened = tuple(
-        Branch(b.power, torch.cat([b.weight, -slope * b.weight], dim=1), b.bias) for b in layer
-    )
-    return [*layers[:-1], doubled, widened]
-
-
-def _product(first: _GraphLayer, second: _GraphLayer) -> _GraphLayer:
-    found: dict[int, tuple[Any, Any]] = {}
-    nothing = first[0].weight.new_zeros(len(second[0].bias), first[0].weight.shape[1])
-    pairs = product(first, second)
-    terms = [(a.power + b.power, b.weight @ a.weight, b.weight @ a.bias) for a, b in pairs]
-    for power, weight, bias in [*terms, *((b.power, nothing, b.bias) for b in second)]:
-        before = found.get(power, (0.0, 0.0))
-        found[power] = (before[0] + weight, before[1] + bias)
-    return tuple(Branch(power, *found[power]) for power in sorted(found))

@@ -107,7 +107,7 @@ class Batches:
             ])
             for hops in (self.hops, self.hops + 1)
         )  # fmt: skip
-        if not alike(near, far):
+        if not close(near, far):
             self._known = None
             raise ConfigError(
                 "the model reads nodes that its batches do not hold",
@@ -124,7 +124,7 @@ class Batches:
         return known[2]
 
 
-def alike(found: Tensor, expected: Tensor) -> bool:
+def close(found: Tensor, expected: Tensor) -> bool:
     """Whether answers are the same but for rounding."""
     return torch.allclose(found, expected, rtol=1e-4, atol=1e-5 * float(expected.abs().max()))
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from itertools import product
 from typing import Any, cast
 
 import torch
@@ -64,7 +64,26 @@ class Head:
 
 
 @dataclass(frozen=True)
-class _Step:
+class Branch:
+    """Ŝᵖ·H·Wᵀ + Ŝᵖ·1·bᵀ for the model's aggregation Ŝ, which is one on a constant field: a head's
+    layers have p = 0 alone.
+
+    Attributes:
+        power: p.
+        weight: W, float64, shape (out, in).
+        bias: b, float64, shape (out,).
+    """
+
+    power: int
+    weight: Tensor
+    bias: Tensor
+
+
+GraphLayer = tuple[Branch, ...]  # a sum of branches with distinct powers
+
+
+@dataclass(frozen=True)
+class Step:
     """One affine layer as it ran: what went in, what came out."""
 
     module: nn.Module
@@ -72,7 +91,7 @@ class _Step:
     gave: Tensor
 
 
-class _Unsupported(Exception):
+class Unsupported(Exception):
     """This model has no exact ReLU form; the message is the reason."""
 
 
@@ -95,12 +114,12 @@ def extract_head(
     """
     frozen = model if isinstance(model, FrozenModel) else FrozenModel(model)
     fields = _random_fields(in_dim, seed)
-    response, n_out, refusal = response_of(frozen, fields, model_kwargs)
+    response, n_out, refusal = _response_of(frozen, fields, model_kwargs)
     try:
         if refusal is not None:
-            raise _Unsupported(refusal)
+            raise Unsupported(refusal)
         layers, output, gap = _read_off(frozen, fields, model_kwargs)
-    except _Unsupported as reason:
+    except Unsupported as reason:
         return Head((), in_dim, n_out, unsupported=str(reason), response=response)
     except Exception as error:  # the model is untrusted: whatever it raises, it can be asked
         reason_text = f"its layers could not be watched ({type(error).__name__}: {error})"[:300]
@@ -116,7 +135,7 @@ def _random_fields(in_dim: int, seed: int, samples: int = 64) -> Tensor:
     return (noise * scales).reshape(-1, in_dim)
 
 
-def _chunks(x: Tensor, nodes: int = 512) -> tuple[Tensor, ...]:
+def chunks(x: Tensor, nodes: int = 512) -> tuple[Tensor, ...]:
     """So many nodes at once, which bounds memory at full feature dimension."""
     return x.split(nodes)
 
@@ -127,23 +146,22 @@ def _read_off(
     """Layers, what the model makes of their output, and how far they are from the model: at the
     most as far as float32 explains."""
     if isinstance(frozen.module, CallableModule):
-        raise _Unsupported("a plain function has no layers that could be read off")
+        raise Unsupported("a plain function has no layers that could be read off")
 
     def run(module: nn.Module, x: Tensor) -> Tensor:
         return _columns(frozen.run_as(module, x, self_loops(x), **model_kwargs))
 
-    twin = _float64_copy(frozen.module)
+    twin = float64_copy(frozen.module)
     with torch.no_grad(), evaluating(twin):
-        steps, final = _watch(twin, fields, run)
-        layers, output = _assemble(steps, fields, final)
+        steps, final = watch(twin, fields, run)
+        found, output = assembled(steps, fields, final, affine_layer)
+    layers = tuple((only.weight, only.bias) for (only,) in found)
     with torch.no_grad(), evaluating(frozen.module):
-        theirs = torch.cat([run(frozen.module, part) for part in _chunks(fields)])
+        theirs = torch.cat([run(frozen.module, part) for part in chunks(fields)])
     rounded = fields if (place := placement_of(frozen.module)) is None else fields.to(place.dtype)
     gap = _gap(layers, output, rounded.double(), theirs.double())
     if gap > most:
-        raise _Unsupported(
-            f"the extracted layers differ from the model's own response by {gap:.1e}"
-        )
+        raise Unsupported(f"the extracted layers differ from the model's own response by {gap:.1e}")
     weight, bias = layers[-1]
     if len(bias) == 1:  # one logit z as the two logits (-z/2, z/2); halving is exact
         two = (torch.cat([-weight / 2, weight / 2]), torch.cat([-bias / 2, bias / 2]))
@@ -155,24 +173,24 @@ def _columns(scores: Tensor) -> Tensor:
     return scores.unsqueeze(1) if scores.dim() == 1 else scores
 
 
-def _float64_copy(model: nn.Module) -> nn.Module:
+def float64_copy(model: nn.Module) -> nn.Module:
     """A copy with exactly these weights; what is watched on it loses nothing to float32."""
     with evaluating(model):  # caches are no part of it
         return copy.deepcopy(model).double()
 
 
-def _watch(
+def watch(
     model: nn.Module, fields: Tensor, run: Callable[[nn.Module, Tensor], Tensor]
-) -> tuple[list[_Step], Tensor]:
+) -> tuple[list[Step], Tensor]:
     """Run the model and record its affine layers in the order in which they run."""
-    steps: list[_Step] = []
+    steps: list[Step] = []
 
     def record(module: nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> None:
         fed = args[0] if args else next(iter(kwargs.values()))
         if not isinstance(fed, Tensor) or not isinstance(output, Tensor):
             name = type(module).__name__
-            raise _Unsupported(f"unsupported structure: {name} takes or gives more than one tensor")
-        steps.append(_Step(module, fed.clone(), output.clone()))  # an activation may be in place
+            raise Unsupported(f"unsupported structure: {name} takes or gives more than one tensor")
+        steps.append(Step(module, fed.clone(), output.clone()))  # an activation may be in place
 
     handles = [
         module.register_forward_hook(record, with_kwargs=True) for module in _affine_modules(model)
@@ -196,52 +214,74 @@ def _affine_modules(module: nn.Module) -> Iterator[nn.Module]:
         yield from _affine_modules(child)
 
 
-def _assemble(steps: list[_Step], fields: Tensor, final: Tensor) -> tuple[tuple[Layer, ...], str]:
+def assembled(
+    steps: Sequence[Step], x: Tensor, final: Tensor, layer_of: Callable[[Step], GraphLayer]
+) -> tuple[list[GraphLayer], str]:
+    """The layers that ran on x, a ReLU between each two, and what the model makes of the last."""
     if not steps:
-        raise _Unsupported(
+        raise Unsupported(
             "no affine layer (Linear, BatchNorm1d or a PyG convolution) was seen running"
         )
-    if not _close(steps[0].fed, fields):
-        raise _Unsupported("the features are transformed before the first layer")
-    layers: list[Layer] = []
+    if not close(steps[0].fed, x):
+        raise Unsupported("the features are transformed before the first layer")
+    layers: list[GraphLayer] = []
     for i, step in enumerate(steps):
-        layer = _affine_map(step)
-        layers = _append(layers, layer, _between(steps[i - 1], step)) if i else [layer]
-    return tuple(layers), _output_kind(steps[-1].gave, final)
+        layer = layer_of(step)
+        layers = _joined(layers, layer, _between(steps[i - 1], step)) if i else [layer]
+    return layers, _output_kind(steps[-1].gave, final)
 
 
-def _append(layers: list[Layer], layer: Layer, slope: float | None) -> list[Layer]:
-    (weight, bias), (above, above_bias) = layers[-1], layer
-    if slope is None:  # two affine maps in a row are one
-        return [*layers[:-1], (above @ weight, above @ bias + above_bias)]
+def _joined(layers: list[GraphLayer], layer: GraphLayer, slope: float | None) -> list[GraphLayer]:
+    """A layer behind others, with nothing or a LeakyReLU in between."""
+    before = layers[-1]
+    if slope is None:
+        return [*layers[:-1], _product(before, layer)]
     if slope == 0.0:
         return [*layers, layer]
     # leaky(t) = relu(t) - s·relu(-t): exact, with twice the units
-    doubled = (torch.cat([weight, -weight]), torch.cat([bias, -bias]))
-    return [*layers[:-1], doubled, (torch.cat([above, -slope * above], dim=1), above_bias)]
+    doubled = tuple(
+        Branch(b.power, torch.cat([b.weight, -b.weight]), torch.cat([b.bias, -b.bias]))
+        for b in before
+    )
+    widened = tuple(
+        Branch(b.power, torch.cat([b.weight, -slope * b.weight], dim=1), b.bias) for b in layer
+    )
+    return [*layers[:-1], doubled, widened]
 
 
-def _between(before: _Step, after: _Step) -> float | None:
+def _product(first: GraphLayer, second: GraphLayer) -> GraphLayer:
+    """Two layers in a row are one, whose polynomial is the product of theirs."""
+    found: dict[int, tuple[Any, Any]] = {}
+    nothing = first[0].weight.new_zeros(len(second[0].bias), first[0].weight.shape[1])
+    pairs = product(first, second)
+    terms = [(a.power + b.power, b.weight @ a.weight, b.weight @ a.bias) for a, b in pairs]
+    for power, weight, bias in [*terms, *((b.power, nothing, b.bias) for b in second)]:
+        before = found.get(power, (0.0, 0.0))
+        found[power] = (before[0] + weight, before[1] + bias)
+    return tuple(Branch(power, *found[power]) for power in sorted(found))
+
+
+def _between(before: Step, after: Step) -> float | None:
     """The activation between two layers, by its effect: None for nothing, else a LeakyReLU's slope
     (ReLU: 0)."""
     given, taken = before.gave, after.fed
     if given.shape != taken.shape:
-        raise _Unsupported(
+        raise Unsupported(
             "unsupported structure: a layer does not take the output of the one before it"
         )
-    if _close(given, taken):
+    if close(given, taken):
         return None
-    if _close(given.relu(), taken):
+    if close(given.relu(), taken):
         return 0.0
     below = given < -1e-3 * given.abs().max()
     if below.any():
         # the model rounds the slope to its own precision, which also keeps slope·weight exact in
         # float64
         slope = float((taken[below] / given[below]).median().float())
-        if 0 < slope < 1 and _close(torch.where(given > 0, given, slope * given), taken, 1e-6):
+        if 0 < slope < 1 and close(torch.where(given > 0, given, slope * given), taken, 1e-6):
             return slope
     names = f"{type(before.module).__name__} and {type(after.module).__name__}"
-    raise _Unsupported(
+    raise Unsupported(
         f"unsupported activation between {names}: only linear, ReLU and LeakyReLU can be proved"
     )
 
@@ -260,31 +300,31 @@ def _output_kind(last: Tensor, final: Tensor) -> str:
     for kind, function in OUTPUTS.items():
         of_one = last.shape[-1] == 1  # a softmax of one number is 1; several sigmoids: many labels
         possible = kind == "logits" or (kind == "sigmoid") == of_one
-        if possible and last.shape == final.shape and _close(function(last), final):
+        if possible and last.shape == final.shape and close(function(last), final):
             return kind
-    raise _Unsupported(
+    raise Unsupported(
         "unsupported activation after the last layer: "
         "only logits, log_softmax and softmax (one logit: sigmoid) are known"
     )
 
 
-def _affine_map(step: _Step) -> Layer:
+def affine_layer(step: Step) -> GraphLayer:
     """A layer's weight and bias: read by their usual names, probed otherwise; checked either
     way."""
     fed, gave = step.fed, step.gave
     name = type(step.module).__name__
     try:
         for layer in _candidates(step):
-            if layer[0].shape[1] == fed.shape[1] and _close(linear(fed, *layer), gave):
-                return layer
+            if layer[0].shape[1] == fed.shape[1] and close(linear(fed, *layer), gave):
+                return (Branch(0, *layer),)
     except Exception as error:  # probed alone, a layer that takes more than features fails somehow
-        raise _Unsupported(
+        raise Unsupported(
             f"unsupported layer {name}: it cannot be probed with features and edges alone"
         ) from error
-    raise _Unsupported(f"unsupported layer {name}: it is not affine on a constant field")
+    raise Unsupported(f"unsupported layer {name}: it is not affine on a constant field")
 
 
-def _candidates(step: _Step) -> Iterator[Layer]:
+def _candidates(step: Step) -> Iterator[Layer]:
     module = step.module
     # GCNConv and SGConv keep their matrix in `lin`, their bias outside
     inner = getattr(module, "lin", module)
@@ -306,10 +346,10 @@ def _probe(module: nn.Module, in_dim: int) -> Layer:
 
     bias = run(torch.zeros(2, in_dim, dtype=torch.float64))[0]
     eye = torch.eye(in_dim, dtype=torch.float64)
-    return torch.cat([run(part) - bias for part in _chunks(eye)]).T.contiguous(), bias
+    return torch.cat([run(part) - bias for part in chunks(eye)]).T.contiguous(), bias
 
 
-def _close(a: Tensor, b: Tensor, tolerance: float = 1e-9) -> bool:
+def close(a: Tensor, b: Tensor, tolerance: float = 1e-9) -> bool:
     scale = float(torch.maximum(a.abs().max(), b.abs().max())) or 1.0
     return float((a - b).abs().max()) <= tolerance * scale < math.inf  # infinity is close to none
 
@@ -337,33 +377,21 @@ def self_loops(x: Tensor) -> Tensor:
     return torch.stack([nodes, nodes])
 
 
-def field_response(
-    frozen: FrozenModel, x: Tensor, model_kwargs: Mapping[str, Any] = MappingProxyType({})
-) -> Tensor:
-    """Fields, shape (B, d), to logits, shape (B, n), each on a single node with a loop."""
-    logits = frozen.differentiable_logits
-    return torch.cat([logits(part, self_loops(part), **model_kwargs) for part in _chunks(x)])
-
-
-def _graph_response(
-    frozen: FrozenModel, graph: Data, x: Tensor, model_kwargs: Mapping[str, Any]
-) -> Tensor:
-    """Fields, shape (B, d), to logits, shape (B, n), each on all nodes of the model's own graph at
-    once; the mean over the nodes counts."""
-    edges = cast(Tensor, graph_edges(graph)).to(x.device)
-    fields = (row.expand(int(graph.x.shape[0]), -1) for row in x)
-    logits = frozen.differentiable_logits
-    return torch.stack([logits(field, edges, **model_kwargs).mean(dim=0) for field in fields])
-
-
-def response_of(
+def _response_of(
     frozen: FrozenModel, fields: Tensor, model_kwargs: dict[str, Any]
 ) -> tuple[_Response, int, str | None]:
     """How the model answers fields (B, d), how many logits it gives, and, where it must be asked on
     its own graph, why nothing can be read off."""
+    logits, graph = frozen.differentiable_logits, frozen.calling.graph
 
     def single(x: Tensor) -> Tensor:
-        return field_response(frozen, x, model_kwargs)
+        return torch.cat([logits(part, self_loops(part), **model_kwargs) for part in chunks(x)])
+
+    def on_graph(x: Tensor) -> Tensor:
+        """Each field on all nodes at once; the mean over the nodes counts."""
+        edges = cast(Tensor, graph_edges(cast(Data, graph))).to(x.device)
+        rows = (row.expand(len(cast(Data, graph).x), -1) for row in x)
+        return torch.stack([logits(row, edges, **model_kwargs).mean(dim=0) for row in rows])
 
     probes = fields[:3]  # answered together and alone; a norm over all nodes tells them apart
     try:
@@ -371,30 +399,16 @@ def response_of(
         alone = torch.cat([single(row).detach() for row in probes.split(1)])
     except Exception as error:  # the model is untrusted, and it may raise anything
         what = f"{type(error).__name__}: {error}"[:300]
-        return *_on_graph(frozen, probes, model_kwargs, what), _NO_FIELD.format(what)
+        if graph is None:
+            raise ModelError(
+                "the model could not be run on a constant feature field",
+                got=what,
+                fix="Give it its graph: FrozenModel(model, graph=data).",
+            ) from error
+        refusal = f"the model cannot be run on a single node ({what})"
+        return on_graph, int(on_graph(probes[:1]).shape[1]), refusal
     scale = max(1.0, float(together.abs().max()))
-    apart = float((together - alone).abs().max()) > 1e-3 * scale
-    if apart and frozen.calling.graph is not None:
-        return *_on_graph(frozen, probes, model_kwargs, "nodes depend on each other"), _MIXED
-    return single, int(together.shape[1]), _MIXED if apart else None
-
-
-_NO_FIELD = "the model cannot be run on a single node ({})"
-_MIXED = "the answer for a node depends on nodes that it has no edge to (a norm over the graph?)"
-
-
-def _on_graph(
-    frozen: FrozenModel, probes: Tensor, model_kwargs: dict[str, Any], why: str
-) -> tuple[_Response, int]:
-    graph = frozen.calling.graph
-    if graph is None:
-        raise ModelError(
-            "the model could not be run on a constant feature field",
-            got=why,
-            fix="Give it its graph: FrozenModel(model, graph=data).",
-        )
-
-    def response(x: Tensor) -> Tensor:
-        return _graph_response(frozen, graph, x, model_kwargs)
-
-    return response, int(response(probes[:1]).shape[1])
+    if float((together - alone).abs().max()) <= 1e-3 * scale:
+        return single, int(together.shape[1]), None
+    mixed = "the answer for a node depends on nodes that it has no edge to (a norm over the graph?)"
+    return single if graph is None else on_graph, int(together.shape[1]), mixed

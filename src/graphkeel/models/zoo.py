@@ -185,8 +185,6 @@ def save_model(
     name: str,
     n_features: int,
     n_classes: int,
-    *,
-    subject: str = "",
     **options: Any,
 ) -> None:
     """Weights as safetensors, what is needed to build the network again in its metadata.
@@ -196,23 +194,13 @@ def save_model(
         model: a network of the zoo.
         name: its name there.
         n_features, n_classes: its input and output sizes.
-        subject: what it was trained on, in the writer's own words (`stored_subject`).
         options: of the network's constructor.
     """
     sizes = {"n_features": n_features, "n_classes": n_classes}
     description = {"name": name, **sizes, "options": options}
     weights = model.state_dict()
-    metadata = {"graphkeel": json.dumps(description), "subject": subject}
-    save_tensors(path, weights, {**metadata, "sha256": tensors_sha256(weights)})
-
-
-def stored_subject(path: Path) -> str:
-    """The task that a model stored by `save_model` was trained on, as its writer named it."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            return str((file.metadata() or {}).get("subject", ""))
-    except _UNREADABLE as error:
-        raise ModelError(f"{path} is not a stored model", got=str(error)) from error
+    metadata = {"graphkeel": json.dumps(description), "sha256": tensors_sha256(weights)}
+    save_tensors(path, weights, metadata)
 
 
 def load_model(path: Path) -> nn.Module:
@@ -243,8 +231,16 @@ def load_model(path: Path) -> nn.Module:
 
 def own_model(weights: str, factory: str, n_features: int, n_classes: int) -> nn.Module:
     """The network that a function builds, with the weights of a file, in eval mode."""
-    model = _built(factory, n_features, n_classes)
-    _load(model, _stored(Path(weights)), weights)
+    model, stored = _built(factory, n_features, n_classes), _stored(Path(weights))
+    try:
+        model.load_state_dict(stored)
+    except RuntimeError as error:  # names what is missing, not known, or of another shape
+        raise ModelError(
+            f"the weights {weights} are of another model",
+            got=" ".join(str(error).split())[:300],
+            fix="Let the factory build the network that they were stored of, and hand over the "
+            "features that it was trained on (--features).",
+        ) from error
     return model.eval()
 
 
@@ -309,32 +305,3 @@ def _stored(path: Path) -> dict[str, Tensor]:
             fix="Write it with torch.save(model.state_dict(), path).",
         )
     return dict(held)
-
-
-def _load(model: nn.Module, weights: dict[str, Tensor], path: str) -> None:
-    """Into the model; what does not fit is named."""
-    expected = model.state_dict()
-    missing = sorted(expected.keys() - weights.keys())
-    unknown = sorted(weights.keys() - expected.keys())
-    if missing or unknown:
-        parts = [f"missing {_names(missing)}"] if missing else []
-        parts += [f"not in the model {_names(unknown)}"] if unknown else []
-        raise ModelError(
-            f"the weights {path} are of another model",
-            got="; ".join(parts),
-            fix="Let the factory build the network that they were stored of.",
-        )
-    for name, value in expected.items():
-        if isinstance(value, Tensor) and value.shape != weights[name].shape:
-            raise ModelError(
-                f"{name} in {path} has another shape than the factory's, {tuple(value.shape)}",
-                got=tuple(weights[name].shape),
-                fix="Hand over the features that the model was trained on (--features), or let the "
-                "factory build it with these sizes.",
-            )
-    model.load_state_dict(weights)
-
-
-def _names(names: list[str], most: int = 4) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

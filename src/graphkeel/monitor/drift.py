@@ -49,63 +49,31 @@ class DriftSettings:
     homophily: float = 0.05
 
 
-def feature_drift(before: Array, after: Array, settings: DriftSettings) -> DriftTest:
-    """Each feature, of shapes (m, d) and (k, d), by the two-sample Kolmogorov–Smirnov test;
-    p-values by Benjamini and Hochberg. The effect is the largest distance of a feature."""
+def sample_drift(name: str, before: Array, after: Array, settings: DriftSettings) -> DriftTest:
+    """Each column of two samples, of shapes (m, d) and (k, d), by the Kolmogorov–Smirnov test;
+    p-values by Benjamini and Hochberg. The effect is the largest distance of a column."""
     found = ks_2samp(before, after, axis=0, method="asymp")
-    p_values = false_discovery_control(np.atleast_1d(found.pvalue))
-    sizes = np.atleast_1d(found.statistic)
-    largest = int(sizes.argmax())
-    some = sizes[p_values < settings.level]
-    return _judged(
-        "features",
-        f"Kolmogorov–Smirnov, largest distance of {len(sizes)} features",
-        float(p_values[largest]),
-        float(some.max()) if len(some) else float(sizes[largest]),
-        settings.distribution,
-        settings,
-    )
+    p_values = false_discovery_control(found.pvalue)
+    largest = int(found.statistic.argmax())
+    some = found.statistic[p_values < settings.level]
+    effect = float(some.max() if len(some) else found.statistic[largest])
+    columns = before.shape[1]
+    words = f"largest distance of {columns} features" if columns > 1 else "distance"
+    p_value, drifted = float(p_values[largest]), effect >= settings.distribution
+    drifted &= p_value < settings.level
+    return DriftTest(name, f"Kolmogorov–Smirnov, {words}", p_value, effect, drifted)
 
 
-def confidence_drift(before: Array, after: Array, settings: DriftSettings) -> DriftTest:
-    """The frozen model's confidence, of shapes (m,) and (k,), by the two-sample Kolmogorov–Smirnov
-    test."""
-    found = ks_2samp(before, after, method="asymp")
-    return _judged(
-        "confidence",
-        "Kolmogorov–Smirnov, distance",
-        float(found.pvalue),
-        float(found.statistic),
-        settings.distribution,
-        settings,
-    )
-
-
-def share_drift(before: Counts, after: Counts, settings: DriftSettings) -> DriftTest:
-    """Shares of the answered classes, nodes of each of shape (C,), by the chi-square test."""
-    words = "chi-square, total variation"
-    return _counted("class shares", words, before, after, settings.shares, settings)
-
-
-def homophily_drift(before: Counts, after: Counts, settings: DriftSettings) -> DriftTest:
-    """Edges within a class and between two, shape (2,), by the chi-square test."""
-    words = "chi-square, difference of shares"
-    return _counted("homophily", words, before, after, settings.homophily, settings)
-
-
-def _counted(
-    name: str, test: str, before: Counts, after: Counts, large: float, settings: DriftSettings
+def count_drift(
+    name: str, before: Counts, after: Counts, large: float, settings: DriftSettings
 ) -> DriftTest:
-    """By the chi-square test on categories that either has; the effect is the total variation."""
+    """Counts of categories, of shape (C,), by the chi-square test on those that either has; the
+    effect is the total variation of the shares."""
     table = np.stack([before, after])
     table = table[:, table.sum(axis=0) > 0]
     is_some = table.shape[1] > 1 and table.sum(axis=1).all()
     p_value = float(chi2_contingency(table).pvalue) if is_some else 1.0
-    effect = np.abs(before / max(1, before.sum()) - after / max(1, after.sum())).sum() / 2
-    return _judged(name, test, p_value, float(effect), large, settings)
-
-
-def _judged(
-    name: str, test: str, p_value: float, effect: float, large: float, settings: DriftSettings
-) -> DriftTest:
-    return DriftTest(name, test, p_value, effect, p_value < settings.level and effect >= large)
+    shares = (before / max(1, before.sum()), after / max(1, after.sum()))
+    effect = float(np.abs(shares[0] - shares[1]).sum() / 2)
+    drifted = p_value < settings.level and effect >= large
+    return DriftTest(name, "chi-square, total variation", p_value, effect, drifted)

@@ -1,4 +1,4 @@
-"""A line of JSON per look, in the run's folder, and the page about all of them."""
+"""A line of JSON per comparison, in the run's folder, and the page about all of them."""
 
 from __future__ import annotations
 
@@ -10,32 +10,28 @@ from graphkeel.core.errors import DataError
 from graphkeel.core.files import locked, write_text
 from graphkeel.core.optional import is_installed
 from graphkeel.monitor.advice import ACTIONS
-from graphkeel.monitor.look import DriftReport
+from graphkeel.monitor.report import DriftReport
 
 HISTORY = "monitor.jsonl"
 PAGE = "monitor.html"
+_DRAWN = ("expected", "low", "high", "homophily", "homophily_fitted")
 
 
-def keep_look(folder: Path, report: DriftReport) -> DriftReport:
-    """Add a look to the folder's history, and write the page about all of them; returns the look.
+def keep_report(folder: Path, report: DriftReport) -> DriftReport:
+    """Add a report to the folder's history, and write the page about all of them; returns it.
 
-    Without the extra `report` there is no page; the history is kept all the same.
-
-    Args:
-        folder: of the run.
-        report: the look.
-    """
+    Without the extra `report` there is no page; the history is kept all the same."""
     with locked(folder):
-        looks = [*read_history(folder), report.to_dict()]
-        lines = [json.dumps(look, allow_nan=False) for look in looks]
+        reports = [*read_history(folder), report.to_dict()]
+        lines = [json.dumps(one, allow_nan=False) for one in reports]
         write_text(folder / HISTORY, "\n".join(lines) + "\n")
         if is_installed("jinja2"):
-            _write_page(folder, looks)
+            _write_page(folder, reports)
     return report
 
 
 def read_history(folder: Path) -> list[dict[str, Any]]:
-    """All looks so far, oldest first.
+    """All reports so far, oldest first.
 
     Args:
         folder: of the run.
@@ -44,38 +40,34 @@ def read_history(folder: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     try:
-        looks = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        reports = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read", got=str(error)[:200]) from error
-    if not all(isinstance(look, dict) for look in looks):
+    if not all(isinstance(one, dict) for one in reports):
         raise DataError(f"every line of {path} must be a JSON object")
-    return looks
+    return reports
 
 
-def _write_page(folder: Path, looks: list[dict[str, Any]]) -> None:
-    """Write the page with the trend, one HTML file that loads nothing; looks oldest first."""
+def _write_page(folder: Path, reports: list[dict[str, Any]]) -> None:
+    """Write the page with the trend, one HTML file that loads nothing; reports oldest first."""
     from graphkeel.report.charts import dumbbells, trend
     from graphkeel.report.page import rendered
 
-    now = looks[-1]
+    now = reports[-1]
     try:
+        columns = {name: [one[name] for one in reports] for name in _DRAWN}
         # homophily as a line, and a band between it and the fitted graph's
-        homophily = [look["homophily"] for look in looks]
-        fitted = [look["homophily_fitted"] for look in looks]
-        low, high = list(map(min, homophily, fitted)), list(map(max, homophily, fitted))
+        both = columns["homophily"], columns["homophily_fitted"]
+        band = {"low": list(map(min, *both)), "high": list(map(max, *both))}
+        sure = {name: columns[name] for name in ("low", "high")}
         page = rendered(
             "monitor.html.j2",
             title=f"{folder.absolute().name}: {now['nodes']:,} nodes",
             now=now,
-            looks=looks[::-1],
+            reports=reports[::-1],
             words=ACTIONS,
-            expected_chart=trend(
-                [look["expected"] for look in looks],
-                label="expected accuracy",
-                low=[look["low"] for look in looks],
-                high=[look["high"] for look in looks],
-            ),
-            homophily_chart=trend(homophily, label="homophily", low=low, high=high),
+            expected_chart=trend(columns["expected"], label="expected accuracy", **sure),
+            homophily_chart=trend(columns["homophily"], label="homophily", **band),
             shares_chart=dumbbells(_shares(now), label="class shares", neutral=True),
         )
     except (LookupError, TypeError, ValueError) as error:  # a line that somebody else wrote

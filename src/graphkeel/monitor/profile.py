@@ -24,36 +24,23 @@ NEAR = 3  # hops within which a label is near, as the format has it
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """Facts of a fitted graph.
+    """Facts of a fitted graph."""
 
-    Attributes:
-        rows: a digest of every node's features, int64, shape (N,).
-        sample: features of some nodes drawn at random, float32, shape (m, d).
-        confidence: of the frozen model there, its largest probability, shape (m,).
-        counts: nodes that are answered with each class, shape (C,).
-        within, edges: edges between nodes with the same answer, and all of them.
-        expected: percent of the unlabelled nodes right by the answers' own account.
-    """
-
-    rows: Tensor
-    sample: Tensor
-    confidence: Tensor
-    counts: Tensor
-    within: int
-    edges: int
-    expected: float
+    rows: Tensor  # a digest of every node's features, int64, shape (N,)
+    sample: Tensor  # features of some nodes drawn at random, float32, shape (m, d)
+    confidence: Tensor  # of the frozen model there, its largest probability, shape (m,)
+    counts: Tensor  # nodes that are answered with each class, shape (C,)
+    within: int  # edges between nodes with the same answer
+    edges: int  # all of them
+    expected: float  # percent of the unlabelled nodes right by the answers' own account
 
     @classmethod
     def of(cls, rec: Reconstructor) -> Profile:
-        """Of the graph that a reconstructor is on.
-
-        Args:
-            rec: fitted, with its graph.
-        """
+        """Of the graph that a reconstructor is on."""
         context = rec._context
         answers = context.logits_for(rec.features_).argmax(dim=1)
-        order = np.random.default_rng(0).permutation(len(context.x))[:_SAMPLE]
-        some = torch.from_numpy(np.sort(order))
+        everything = torch.ones(len(context.x), dtype=torch.bool)
+        some = some_of(everything, _SAMPLE).sort().values
         return cls(
             rows=row_digests(context.x),
             sample=context.x[some].clone(),
@@ -72,20 +59,20 @@ class Profile:
 
     @classmethod
     def restored(cls, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Profile:
-        """From what `stored` gave.
-
-        Args:
-            tensors: by name.
-            facts: JSON values by name.
-        """
-        parts: dict[str, Any] = {**tensors, **facts}
-        return cls(**parts)
+        """From what `stored` gave."""
+        return cls(**{**tensors, **facts})
 
 
 def row_digests(x: Tensor) -> Tensor:
     """A number for each row of features (N, d), int64, shape (N,): other rows have other ones."""
     parts = (part.to("cpu", torch.float32).contiguous() for part in x.detach().split(_BLOCK))
     return torch.from_numpy(np.concatenate([row_numbers(part.numpy()) for part in parts]))
+
+
+def some_of(among: Tensor, most: int) -> Tensor:
+    """Ids of at most so many of the nodes that a mask (N,) selects, drawn at random."""
+    ids = among.nonzero().flatten().numpy()
+    return torch.from_numpy(np.random.default_rng(0).permutation(ids)[:most])
 
 
 def sureness(logits: Tensor) -> Tensor:

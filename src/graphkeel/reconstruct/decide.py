@@ -53,8 +53,8 @@ class DecideSettings:
         folds: parts in which labels judge evidence that was made without them;
         large_folds: on large graphs, where each costs walks. Photo and Pubmed SGC, splits 20 and
             21, 100 and 500 labels: 84.97 percent with two folds, 84.94 with five.
-        alike: agreement of neighbours beyond chance at which the prior is all homophilous;
-        unlike: at which it is all heterophilous.
+        homophilous: agreement of neighbours beyond chance at which the prior is all homophilous;
+        heterophilous: at which it is all heterophilous.
         half: labels with which the prior is half way to that of many labels;
         trained: for how many a label counts that the model was trained on. A model trained here
             knows no more than those labels do, one trained elsewhere does.
@@ -69,8 +69,8 @@ class DecideSettings:
 
     folds: int = 5
     large_folds: int = 2
-    alike: float = 0.6
-    unlike: float = 0.2
+    homophilous: float = 0.6
+    heterophilous: float = 0.2
     half: float = 150.0
     trained: float = 3.0
     seen_edges: int = 20
@@ -174,7 +174,7 @@ def decide(
     choice = _Choice(scene, known, judged_by, seed, settings)
     left_out = frozenset(without)
     scores, found, before = _rounds(
-        scene, labels, settings, choice.pool, choice.look, lambda _: left_out
+        scene, labels, settings, choice.pool, choice.collect, lambda _: left_out
     )
     made = Decision(
         scores=scores,
@@ -211,7 +211,7 @@ class _Choice:
         self.rounds: list[PoolWeights] = []
         self.seen: dict[str, tuple[Array, Array]] = {}
 
-    def look(self, name: str, source: Layers) -> None:
+    def collect(self, name: str, source: Layers) -> None:
         self.seen[name] = (source[self.nodes, self.judged_by], source[self.some, -1])
 
     def pool(self) -> PoolWeights:
@@ -394,13 +394,13 @@ def _rounds(
     labels: LabelSets,
     settings: DecideSettings,
     pool: Callable[[], PoolWeights],
-    look: Callable[[str, Layers], None],
+    collect: Callable[[str, Layers], None],
     without: Callable[[int], Container[str]],
 ) -> tuple[Array, Evidence, Array | None]:
     """Scores of every node by all labels that serve, the evidence they are made of, and on a large
     graph what the round before the last said.
 
-    Of the sets of labels that leave some out, the last round needs what `look` sees, no more."""
+    Of the sets of labels that leave some out, the last round needs what `collect` gets, no more."""
     found: Evidence = {}
     scores = np.zeros(0, np.float32)
     before = None
@@ -419,7 +419,7 @@ def _rounds(
             before = kept(rowwise(lambda part: log_rows(part[:, -1]), scores))
         for name, source in more:
             stage(f"deciding, round {turn + 1} of {last + 1}: {name}")
-            look(name, source)
+            collect(name, source)
             if turn == last:
                 source.keep_last()
             found[name] = source
@@ -470,14 +470,14 @@ def neighbour_agreement(scene: Scene, known: Known, seen_edges: int) -> float:
     if not ends.sum():
         return 0.0
     chance = float(((ends / ends.sum()) ** 2).sum())
-    alike = float(same.sum() / ends.sum())
-    return (alike - chance) / (1.0 - chance) if chance < 1.0 else 0.0
+    agreeing = float(same.sum() / ends.sum())
+    return (agreeing - chance) / (1.0 - chance) if chance < 1.0 else 0.0
 
 
 def prior_corners(agreement: float, n_labels: float, settings: DecideSettings) -> dict[str, float]:
     """How much each corner of the prior counts: bilinear in agreement and in labels."""
-    span = settings.alike - settings.unlike
-    homophily = float(np.clip((agreement - settings.unlike) / span, 0.0, 1.0))
+    span = settings.homophilous - settings.heterophilous
+    homophily = float(np.clip((agreement - settings.heterophilous) / span, 0.0, 1.0))
     many = n_labels**2 / (n_labels**2 + settings.half**2)
     shares = np.outer([homophily, 1 - homophily], [many, 1 - many])
     return dict(zip(CORNERS, shares.ravel().tolist(), strict=True))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphkeel.graph.label_sets import LabelSets
 from graphkeel.graph.propagate.rowwise import Nodes, fold, largest, mean_row, rowwise
-from graphkeel.graph.propagate.view import Alike, Layers, Products, View
+from graphkeel.graph.propagate.view import Layers, Products, Repeated, View
 from graphkeel.graph.ridge import RidgeSettings, ridge_probe, soft_ridge
 from graphkeel.graph.rows import log_rows, log_softmax, softmax
 from graphkeel.reconstruct.scene import Scene
@@ -35,7 +35,7 @@ class EvidenceSettings:
         floor: of what labels must bring to a node, below which they say nothing of it.
         sharpness: of the distance to class means, in units of the mean distance.
         share: of each class's nodes, the surest first, that become pseudo-labels;
-        fewest: at least so many, where there are.
+        at_least: so many, where there are.
         newton: steps in which evidence from the pooled answer is tempered, on
         compared: nodes.
         ridge: those of the probes.
@@ -45,7 +45,7 @@ class EvidenceSettings:
     floor: float = 3e-4
     sharpness: float = 5.0
     share: float = 0.5
-    fewest: int = 3
+    at_least: int = 3
     newton: int = 6
     compared: int = 500
     ridge: RidgeSettings = field(default_factory=RidgeSettings)
@@ -61,9 +61,9 @@ def first_evidence(
     nothing."""
     n_sets = len(labels.used)
     if "model" not in without:
-        yield "model", Layers(Alike(rowwise(log_rows, scene.beliefs), n_sets))
+        yield "model", Layers(Repeated(rowwise(log_rows, scene.beliefs), n_sets))
     if "model~" not in without:
-        yield "model~", Layers(Alike(rowwise(log_rows, scene.smoothed_beliefs), n_sets))
+        yield "model~", Layers(Repeated(rowwise(log_rows, scene.smoothed_beliefs), n_sets))
     if not len(labels.nodes):
         return
     members = labels.members()
@@ -176,7 +176,7 @@ def pseudo_labels(
 
     def wanted(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         share = (settings.share * sizes).astype(np.int64)
-        return np.minimum(sizes, np.maximum(settings.fewest, share))
+        return np.minimum(sizes, np.maximum(settings.at_least, share))
 
     least, last = largest(sure, classes, labels.n_classes, wanted)
     return partial(labels.with_surest, least, last), sure, classes, ids

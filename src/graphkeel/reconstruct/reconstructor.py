@@ -38,7 +38,9 @@ from graphkeel.models.narrowed import narrowed_by_weights
 from graphkeel.models.networks import share_convolution
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.units import relative_change
-from graphkeel.monitor import DriftReport, MonitorSettings, Profile, keep_look, monitor
+from graphkeel.monitor import DriftReport, MonitorSettings, monitor
+from graphkeel.monitor.history import keep_report
+from graphkeel.monitor.profile import Profile
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
@@ -542,7 +544,7 @@ class Reconstructor(Fitted):
         settings: MonitorSettings | None = None,
         **model_kwargs: Any,
     ) -> DriftReport:
-        """A look at the graph as it is now, without labels: what has drifted since the fit, how
+        """Compare the graph as it is now with the fitted one, without labels: what has drifted, how
         right the answers still are, and what to do. Changes nothing.
 
         Args:
@@ -554,7 +556,7 @@ class Reconstructor(Fitted):
         """
         self._check_whole()
         found = monitor(self, data, another=another, settings=settings, **model_kwargs)
-        return found if folder is None else keep_look(Path(folder), found)
+        return found if folder is None else keep_report(Path(folder), found)
 
     def _profile(self) -> Profile:
         """Of the graph that was last decided on."""

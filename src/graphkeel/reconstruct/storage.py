@@ -14,7 +14,7 @@ from graphkeel.core.tensors import Contents, TensorFolder
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.graph.labels import Labels
 from graphkeel.models.binding import is_plain
-from graphkeel.monitor import Profile
+from graphkeel.monitor.profile import Profile
 from graphkeel.reconstruct.decide import PoolWeights, Resumable
 from graphkeel.reconstruct.explain import Source
 from graphkeel.reconstruct.guard import GuardDecision

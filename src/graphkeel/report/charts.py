@@ -12,31 +12,20 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class _Layout:
-    """Sizes in the units of the drawing.
+    """Sizes in the units of the drawing."""
 
-    Attributes:
-        width: of a chart.
-        row: height of a dumbbell.
-        bar_row: height of a pair of bars.
-        left, right: margins for numbers.
-        letter: width of a letter on a phone, where letters are larger.
-        longest: letters of a name for which there is a margin.
-        top, bottom: edges of the loop's plot.
-        steps: of a loop that are drawn; one at rest looks the same from then on.
-        least: what a residual of zero is drawn as.
-    """
-
-    width: int = 640
-    row: int = 26
-    bar_row: int = 44
+    width: int = 640  # of a chart
+    row: int = 26  # height of a dumbbell
+    # left, right: margins for numbers
     left: int = 70
     right: int = 60
-    letter: int = 11
-    longest: int = 20
+    letter: int = 11  # width of a letter on a phone, where letters are larger
+    longest: int = 20  # letters of a name for which there is a margin
+    # top, bottom: edges of the loop's plot
     top: int = 34
     bottom: int = 244
-    steps: int = 60
-    least: float = 1e-17
+    steps: int = 60  # of a loop that are drawn; one at rest looks the same from then on
+    least: float = 1e-17  # what a residual of zero is drawn as
 
 
 _LAYOUT = _Layout()
@@ -76,23 +65,6 @@ def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) 
             _words("gain", _LAYOUT.width - 4, y + 4, f"{gain:+.1f}"),
         ]
     return _chart(height, label, parts)
-
-
-def bars(rows: list[dict[str, Any]], *, label: str) -> Markup:
-    """A chart with a horizontal bar a row, its name above it, from 0 to 100 percent."""
-    if not rows:
-        return Markup("")
-    bar = Markup('<rect class="{}" x="4" y="{}" width="{:.1f}" height="12" rx="3"/>')
-    parts = []
-    for i, row in enumerate(rows):
-        top = _LAYOUT.bar_row * i
-        parts += [
-            _words("name", 4, top + 16, row["name"]),
-            bar.format("rail", top + 20, _END),
-            bar.format("bar", top + 20, _END * min(max(row["share"], 0.0), 100.0) / 100.0),
-            _words("gain", _LAYOUT.width - 4, top + 31, f"{row['share']:.0f} %"),
-        ]
-    return _chart(_LAYOUT.bar_row * len(rows) + 4, label, parts)
 
 
 def trend(values: list[float], *, label: str, low: list[float], high: list[float]) -> Markup:

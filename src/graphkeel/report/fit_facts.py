@@ -17,7 +17,7 @@ KINDS = {
     "model": "the frozen model",
     "labels": "labels spread over the graph",
     "features": "features like those of labelled nodes",
-    "self-training": "what the other sources agree on (self-training)",
+    "self-training": "self-training",
 }
 _TRAIN, _VALIDATION, _TEST = 1, 2, 3  # codes of a node's part in the page's list
 
@@ -57,6 +57,10 @@ def stored_facts(rec: Reconstructor) -> dict[str, Any]:
         "decision": rec.guard_.to_dict(),
         "evidence": shares_by_kind(rec.evidence_),
         "change": float(rec.change_.median()),
+        "weights": "",
+        "suggested": [],
+        "steps": [],
+        "folder": None,
     }
 
 

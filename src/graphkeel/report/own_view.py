@@ -6,76 +6,54 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.report.run_view import TEST_NODE
-from graphkeel.report.sources import PAGE
+from graphkeel.report.run_view import changes, class_rows
+from graphkeel.report.sources import PAGE, Nodes
 
 
 def own_view(facts: dict[str, Any]) -> dict[str, Any]:
     """Everything the template needs, in plain values."""
-    decision = facts["decision"]
     columns = facts["columns"]
-    changed = None if columns is None else columns["before"] != columns["after"]
+    nodes = [] if columns is None else [columns]
     shares = facts["evidence"] if any(facts["evidence"].values()) else {}  # no sum decided
+    left_out = max(0, facts["nodes"] - PAGE.nodes)
+    words = f"{left_out:,} further nodes are not in this page; those that changed come first."
     return {
-        **{key: facts[key] for key in ("model", "nodes", "edges", "features", "classes", "labels")},
-        "weights": facts["weights"],
-        "suggested": facts["suggested"],
-        "steps": facts.get("steps", []),
-        "folder": facts.get("folder"),
-        "reason": decision["reason"],
-        "kept": decision["kept"],
-        "statement": decision["statement"],
-        "expected": decision["expected"],
+        **{name: value for name, value in facts.items() if name not in ("columns", "decision")},
+        **facts["decision"],
+        "n_classes": facts["classes"],
         "change": 100.0 * facts["change"],
         "evidence": [{"name": name, "share": 100.0 * share} for name, share in shares.items()],
-        "changed": None if changed is None else int(changed.sum()),
-        "tested": None if columns is None else _tested(columns),
-        "by_class": [] if columns is None else _by_class(columns, facts["classes"]),
-        "left_out": 0 if changed is None else max(0, len(changed) - PAGE.nodes),
+        "changed": None if columns is None else int(_changed(columns).sum()),
+        "tested": changes(nodes),
+        "classes": class_rows(nodes) or [row for one in nodes for row in _shares(one, facts)],
+        "shown_seeds": [0],
+        "left_out": words * (left_out > 0),
     }
 
 
 def own_nodes(facts: dict[str, Any]) -> dict[str, Any]:
-    """Columns for the page's search."""
+    """Columns for the page's search; of a large graph, nodes that changed come first."""
     columns = facts["columns"]
     if columns is None:
         return {}
-    changed = columns["before"] != columns["after"]
-    order = np.argsort(~changed, kind="stable")[: PAGE.nodes]
-    shown = np.sort(order)
+    shown = np.sort(np.argsort(~_changed(columns), kind="stable")[: PAGE.nodes])
     found = {name: values[shown].tolist() for name, values in columns.items()}
     return {"0": {**found, "id": shown.tolist()}}
 
 
-def _tested(columns: dict[str, Any], label: int | None = None) -> dict[str, Any] | None:
-    """Accuracy on nodes whose label no choice has seen, of one class or all; None where there are
-    none."""
-    mine = (columns["split"] == TEST_NODE) & (columns["y"] >= 0)
-    if label is not None:
-        mine &= columns["y"] == label
-    if not mine.any():
-        return None
-    y = columns["y"][mine]
-    before, after = (
-        100.0 * float((columns[name][mine] == y).mean()) for name in ("before", "after")
-    )
-    return {"nodes": int(mine.sum()), "before": before, "after": after, "gain": after - before}
+def _changed(columns: Nodes) -> np.ndarray:
+    changed: np.ndarray = columns["before"] != columns["after"]
+    return changed
 
 
-def _by_class(columns: dict[str, Any], n_classes: int) -> list[dict[str, Any]]:
-    """How many nodes each class is predicted for, and how many of its own are right."""
-    before, after = (
-        np.bincount(columns[name], minlength=n_classes) for name in ("before", "after")
-    )
-    n = max(1, len(columns["before"]))
+def _shares(columns: Nodes, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Share of all nodes that each class is predicted for, in percent, and how many nodes."""
+    counts = [
+        np.bincount(columns[name], minlength=facts["classes"]) for name in ("before", "after")
+    ]
+    shares = [(100.0 * count / max(1, facts["nodes"])).tolist() for count in counts]
+    rows = zip(*shares, counts[1].tolist(), strict=True)
     return [
-        {
-            "label": label,
-            "before": 100.0 * int(before[label]) / n,
-            "after": 100.0 * int(after[label]) / n,
-            "before_nodes": int(before[label]),
-            "after_nodes": int(after[label]),
-            "tested": _tested(columns, label),
-        }
-        for label in range(n_classes)
+        {"label": label, "count": count, "before": before, "after": after, "gain": after - before}
+        for label, (before, after, count) in enumerate(rows)
     ]

@@ -14,12 +14,13 @@ from markupsafe import Markup
 
 from graphkeel import __version__
 from graphkeel.certificate import check_certificate
-from graphkeel.core.errors import CertificateError, ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import write_text
+from graphkeel.core.names import class_names
 from graphkeel.core.optional import import_optional
 from graphkeel.core.text import printable
 from graphkeel.report.certificate_view import certificate_view, loop_data
-from graphkeel.report.charts import bars, dumbbells
+from graphkeel.report.charts import dumbbells
 from graphkeel.report.own_view import own_nodes, own_view
 from graphkeel.report.run_view import KEEL, is_adaptation, run_nodes, run_view
 from graphkeel.report.sources import Sources
@@ -75,8 +76,12 @@ def render_page(sources: Sources) -> str:
 def _rendered(sources: Sources) -> str:
     run = run_view(sources.run) if sources.run else None
     own = own_view(sources.own) if sources.own else None
-    certificate = _certificate(sources)
-    names = _class_names(sources, run, own)
+    certificate = None
+    if sources.certificate is not None and sources.checked is not None:
+        certificate = certificate_view(sources.certificate, sources.checked)
+    shown = own or run
+    n_classes = shown["n_classes"] if shown else len(sources.names)
+    names = list(map(printable, class_names(sources.names, n_classes)))
     data = {
         "names": names,
         "nodes": own_nodes(sources.own) if sources.own else run_nodes(sources.run),
@@ -91,11 +96,9 @@ def _rendered(sources: Sources) -> str:
         certificate=certificate,
         same_data=_same_data(sources),
         figures=[_figure(path) for path in sources.figures],
-        tables=[_table(content) for content in sources.tables],
         seed_chart=_seed_chart(run),
-        class_chart=_class_chart(run, names),
-        own_chart=_own_chart(own, names),
-        evidence_chart=bars(own["evidence"] if own else [], label="what the answers rest on"),
+        shown=shown,
+        class_chart=_class_chart(shown, names),
         commands=_commands(run, None if own else certificate),
         data=script_json(data),
         script=Markup(_text("report.js")),
@@ -112,32 +115,8 @@ def rendered(template: str, **values: Any) -> str:
     return "\n".join(map(printable, page.split("\n")))
 
 
-def _class_names(
-    sources: Sources, run: dict[str, Any] | None, own: dict[str, Any] | None
-) -> list[str]:
-    """The names that were given; empty: classes go by their numbers."""
-    if not sources.names:
-        return []
-    labels = [row["label"] for row in run["classes"]] if run else []
-    needed = own["classes"] if own else max(labels, default=-1) + 1
-    if len(sources.names) < needed:
-        raise ConfigError(f"there are {needed} classes to name", got=f"{len(sources.names)} names")
-    return list(map(printable, sources.names))
-
-
 def _called(label: int, names: list[str]) -> str:
     return names[label] if names else f"class {label}"
-
-
-def _own_chart(own: dict[str, Any] | None, names: list[str]) -> Markup:
-    if own is None:
-        return Markup("")
-    rows = [{**row, "name": _called(row["label"], names)} for row in own["by_class"]]
-    if own["tested"]:
-        tested = [{**row, **row["tested"]} for row in rows if row["tested"]]
-        return dumbbells(tested, label="test accuracy of each class, before and after")
-    label = "share of nodes predicted in each class, before and after"
-    return dumbbells(rows, label=label, neutral=True)
 
 
 def script_json(value: Any) -> Markup:
@@ -175,17 +154,6 @@ def _text(name: str) -> str:
     return (files("graphkeel.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _certificate(sources: Sources) -> dict[str, Any] | None:
-    if sources.certificate is None or sources.checked is None:
-        return None
-    try:
-        return certificate_view(sources.certificate, sources.checked)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CertificateError(
-            "the certificate lacks what every certificate has", got=repr(error)
-        ) from error
-
-
 def _title(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> str:
     source = run["spec"] if run else certificate["provenance"] if certificate else {}
     if is_adaptation(source):
@@ -212,39 +180,23 @@ def _figure(path: Path) -> dict[str, str]:
     }
 
 
-def _table(content: dict[str, Any]) -> dict[str, Any]:
-    rows = content["rows"]
-    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    cells = {(row["method"], row["dataset"]): row for row in rows}
-    lines = [[cells.get((method, dataset)) for dataset in datasets] for method in methods]
-    return {
-        "number": content.get("table", ""),
-        "datasets": datasets,
-        "lines": [line for line in lines if any(line)],
-        "verdicts": content.get("verdicts", []),
-        "test": content.get("test", ""),
-    }
-
-
 def _seed_chart(run: dict[str, Any] | None) -> Markup:
-    seeds = run["seeds"] if run else []
+    rows = [{"name": f"seed {row['seed']}", **row} for row in (run["seeds"] if run else [])]
+    return dumbbells(rows, label="accuracy of each seed, before and after")
+
+
+def _class_chart(shown: dict[str, Any] | None, names: list[str]) -> Markup:
     rows = [
-        {"name": f"seed {row['seed']}", "before": row["base"], "after": row["after"]}
-        for row in seeds
+        {**row, "name": _called(row["label"], names)} for row in (shown or {}).get("classes", [])
     ]
-    return dumbbells(rows, label="test accuracy of each seed, before and after")
-
-
-def _class_chart(run: dict[str, Any] | None, names: list[str]) -> Markup:
-    classes = run["classes"] if run else []
-    rows = [{**row, "name": _called(row["label"], names)} for row in classes]
-    return dumbbells(rows, label="test accuracy of each class, before and after")
+    what = "accuracy" if shown and shown["tested"] else "share of nodes"
+    neutral = what != "accuracy"
+    return dumbbells(rows, label=f"{what} of each class, before and after", neutral=neutral)
 
 
 _RUN_FLAGS = ("dataset", "model", "method", "split", "features")
 _PROTOCOL_FLAGS = ("labels", "pca")  # of keel-paper run
-_ADAPT_FLAGS = ("source", "target", "target_labels", "keep", "model", "method", "split", "features")
+_ADAPT_FLAGS = ("source", "target", "target_labels", "model", "method", "split", "features")
 _CERTIFY_FLAGS = ("dataset", "model", "split", "features", "seed")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -20,6 +21,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
     after = [row["accuracy"] for row in run.rows]
     seeds = _shown_seeds(run)
     rows = [_seed_row(row) for row in run.rows]
+    largest = [one[name].max() for one in run.nodes.values() for name in _CLASSES]
     return {
         "spec": run.spec,
         "verdict": _verdict(run),
@@ -36,10 +38,11 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "seeds": rows,
         "reasons": any(row["reason"] or row["chosen"] for row in rows),
         "paper": run.manifest.get("published", {}),
-        "classes": _class_rows(run.nodes),
-        "changed": _changes(run.nodes),
+        "n_classes": 1 + max(map(int, largest), default=-1),
+        "classes": class_rows(list(run.nodes.values())),
+        "tested": changes(list(run.nodes.values())),
         "shown_seeds": seeds,
-        "left_out": len(run.nodes) - len(seeds),
+        "left_out": _left_out(len(run.nodes) - len(seeds)),
         "data": run.rows[0].get("data", ""),
         "weights": run.rows[0].get("weights", ""),
     }
@@ -74,7 +77,7 @@ def _lead(spec: dict[str, Any], n_seeds: int) -> str:
     if is_adaptation(spec):
         return (
             f"The model was trained on {spec['source']} and met {spec['target']}, where the labels "
-            f"“{spec['target_labels']}” were known; of the source it may keep: {spec['keep']}. "
+            f"“{spec['target_labels']}” were known. "
             f"Accuracies are percent of the target's other nodes, over {seeds}."
         )
     return (
@@ -93,7 +96,8 @@ def run_nodes(run: RunFiles | None) -> dict[str, Any]:
     }
 
 
-_COLUMNS = ("y", "split", "before", "after", "degree")
+_CLASSES = ("y", "before", "after")
+_COLUMNS = (*_CLASSES, "split", "degree")
 
 
 def _shown_seeds(run: RunFiles) -> list[int]:
@@ -107,12 +111,16 @@ def _shown_seeds(run: RunFiles) -> list[int]:
     return shown
 
 
+def _left_out(seeds: int) -> str:
+    return f"Nodes of {seeds} further seeds are in the run folder, not in this page." * (seeds > 0)
+
+
 def _seed_row(row: dict[str, Any]) -> dict[str, Any]:
     decision = row.get("decision") or {}
     chosen = decision.get("chosen")
     return {
         "seed": row["seed"],
-        "base": row["base"],
+        "before": row["base"],
         "after": row["accuracy"],
         "gain": row["accuracy"] - row["base"],
         "kept": row["kept"],
@@ -122,8 +130,8 @@ def _seed_row(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _class_rows(nodes: dict[int, Nodes]) -> list[dict[str, Any]]:
-    """Test accuracy class by class, all seeds together."""
+def class_rows(nodes: Sequence[Nodes]) -> list[dict[str, Any]]:
+    """Test accuracy class by class, all seeds together; nothing where no node is tested."""
     y, before, after = _tested(nodes)
     rows = []
     for label in np.unique(y):
@@ -134,22 +142,23 @@ def _class_rows(nodes: dict[int, Nodes]) -> list[dict[str, Any]]:
     return rows
 
 
-def _tested(nodes: dict[int, Nodes]) -> list[np.ndarray]:
+def _tested(nodes: Sequence[Nodes]) -> list[np.ndarray]:
     """Label, and class before and after, of the test nodes of all seeds."""
+    masks = [(one["split"] == TEST_NODE) & (one["y"] >= 0) for one in nodes]
     return [
-        np.concatenate([[], *(one[name][one["split"] == TEST_NODE] for one in nodes.values())])
+        np.concatenate([[], *(one[name][mask] for one, mask in zip(nodes, masks, strict=True))])
         for name in ("y", "before", "after")
     ]
 
 
-def _changes(nodes: dict[int, Nodes]) -> dict[str, float] | None:
-    """Test nodes a seed that changed their class: to the right one, from it, or between two wrong
-    ones."""
-    if not nodes:
-        return None
+def changes(nodes: Sequence[Nodes]) -> dict[str, float] | None:
+    """Test nodes a seed that are right before and after, and those set right and made wrong; None
+    where no node is tested."""
     y, before, after = _tested(nodes)
+    if not len(y):
+        return None
+    right = {"before": before == y, "after": after == y}
     moved = before != after
-    counts = {"gained": moved & (after == y), "lost": moved & (before == y)}
-    counts["wrong"] = moved & ~counts["gained"] & ~counts["lost"]
+    counts = {**right, "gained": moved & right["after"], "lost": moved & right["before"]}
     shares = {name: float(mask.sum()) / len(nodes) for name, mask in counts.items()}
     return {**shares, "nodes": len(y) / len(nodes)}

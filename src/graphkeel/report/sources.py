@@ -1,5 +1,5 @@
-"""The sources of a report in a folder: a run, a certificate, figures, tables. Files only; no model
-is loaded."""
+"""The sources of a report in a folder: a run, a certificate, figures. Files only; no model is
+loaded."""
 
 from __future__ import annotations
 
@@ -23,16 +23,12 @@ Nodes = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class PageSettings:
-    """How much one page holds.
+    """How much one page holds."""
 
-    Attributes:
-        nodes: rows of nodes, over all seeds; beyond it the last seeds' nodes are left out, and of
-            one graph those that did not change.
-        named: uncertain nodes that are listed.
-    """
-
+    # rows of nodes, over all seeds; beyond it the last seeds' nodes are left out, and of one graph
+    # those that did not change
     nodes: int = 120_000
-    named: int = 50
+    named: int = 50  # uncertain nodes that are listed
 
 
 PAGE = PageSettings()
@@ -63,7 +59,6 @@ class Sources:
     certificate: dict[str, Any] | None = None
     checked: CheckResult | None = None  # what the independent checker says of it, asked now
     figures: list[Path] = field(default_factory=list)
-    tables: list[dict[str, Any]] = field(default_factory=list)
     names: tuple[str, ...] = ()  # of the classes; empty: their numbers
 
 
@@ -87,12 +82,11 @@ def find_sources(
         certificate=_certificate(certificates[0]) if certificates else None,
         checked=check_certificate(certificates[0]) if certificates else None,
         figures=_files(folders, "figure-*.svg"),
-        tables=[_table(path) for path in _files(folders, "table-*.json")],
     )
-    found = (sources.run, sources.own, sources.certificate, sources.figures, sources.tables)
+    found = (sources.run, sources.own, sources.certificate, sources.figures)
     if not any(found):
         raise ConfigError(
-            "nothing to report on: no run, reconstruction, certificate, figure or table was found",
+            "nothing to report on: no run, reconstruction, certificate or figure was found",
             got=", ".join(map(str, folders)),
             fix="Write some with --out of keel run, feedback or certify, or of keel-paper.",
         )
@@ -146,24 +140,11 @@ def _certificate(path: Path) -> dict[str, Any]:
     try:
         return read_certificate(path)
     except CertificateError:
-        content = _json_object(path)  # shown as rejected, with what it says
-    if content.get("format") != FORMAT:
-        raise CertificateError(f"{path} is not a certificate", got=repr(content.get("format")))
-    return content
-
-
-def _json_object(path: Path) -> dict[str, Any]:
+        pass  # shown as rejected, with what it says
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read", got=str(error)[:200]) from error
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path} must hold one JSON object", got=type(content).__name__)
-    return content
-
-
-def _table(path: Path) -> dict[str, Any]:
-    content = _json_object(path)
-    if not isinstance(content.get("rows"), list):
-        raise ConfigError(f"{path} is not a table written by keel-paper table", got="no rows")
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise CertificateError(f"{path} is not a certificate", got=str(content)[:80])
     return content

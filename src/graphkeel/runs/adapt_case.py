@@ -31,21 +31,13 @@ from graphkeel.runs.specs import AdaptSpec
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """The input of every method.
+    """The input of every method."""
 
-    Attributes:
-        frozen: the model, trained on the source.
-        source: with its split.
-        target: with the known labels and no others; its masks select nothing.
-        nodes: ids of the target's labelled nodes, int64, shape (L,).
-        seed: of everything random.
-    """
-
-    frozen: FrozenModel
-    source: GraphTask
-    target: GraphTask
-    nodes: Tensor
-    seed: int
+    frozen: FrozenModel  # the model, trained on the source
+    source: GraphTask  # with its split
+    target: GraphTask  # with the known labels and no others; its masks select nothing
+    nodes: Tensor  # ids of the target's labelled nodes, int64, shape (L,)
+    seed: int  # of everything random
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +51,8 @@ class ScoredCase:
 
 
 def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
-    trained = replace(spec, method="none", keep="model", target_labels=0, reserve=0)
-    source, target, frozen, base = _trained(type(spec), json.dumps(asdict(trained)), seed)  # type: ignore[arg-type]
+    trained = json.dumps(asdict(spec.before_labels()))
+    source, target, frozen, base = _trained(type(spec), trained, seed)  # type: ignore[arg-type]
     nodes, classes, unscored = _known(spec, target, seed)
     y = torch.full_like(target.y, UNLABELLED)
     y[nodes] = classes

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from graphkeel.label.files import Batch
 from graphkeel.models import accuracy
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.runs.methods import reconstructor_of
-from graphkeel.runs.run import Prepared, node_columns, prepare
+from graphkeel.runs.run import SCORED, TRAINED, VALIDATION, Prepared, node_columns, prepare
 from graphkeel.runs.specs import RunSpec
 
 
@@ -53,10 +52,10 @@ def run_feedback(
     scored = prepared.task.test_mask & ~torch.isin(nodes, fed_back)
     if not scored.any():
         raise ConfigError("no test node is left to score on", fix="Feed back fewer labels.")
-    origin = {"spec": asdict(spec), "seed": seed}
-    journal = _Journal(out, _subject(spec, seed, prepared, arriving), origin)
-    first = len(journal.steps)
-    yield from journal.steps
+    subject = _subject(spec, seed, prepared, arriving)
+    steps = [] if out is None else _finished(out, subject)
+    first = len(steps)
+    yield from steps
     rec = reconstructor_of(spec.method, prepared.frozen.model, seed)
     for number in range(first, len(arriving) + 1):
         start = time.perf_counter()
@@ -67,30 +66,14 @@ def run_feedback(
         fresh = arriving[:number] if number == first else arriving[number - 1 : number]
         if fresh:
             rec.feedback(torch.cat([b.nodes for b in fresh]), torch.cat([b.labels for b in fresh]))
-        step = _step(rec, prepared, scored, time.perf_counter() - start)
+        steps.append(_step(rec, prepared, scored, time.perf_counter() - start))
         if out is not None:
-            save_tensors(
-                out / "nodes" / f"seed-{seed:04d}.safetensors", _nodes(rec, prepared, scored)
-            )
-        journal.keep(step, rec)
-        yield journal.steps[-1]
-
-
-class _Journal:
-    """The steps taken so far, kept in the notes of the reconstruction that they led to: both are
-    saved at once."""
-
-    def __init__(self, out: Path | None, subject: str, origin: dict[str, Any]) -> None:
-        self.out = out
-        self.subject = subject
-        self.origin = origin  # with which `opened` makes model and graph again
-        self.steps = [] if out is None else _finished(out, subject)
-
-    def keep(self, step: Step, rec: Reconstructor) -> None:
-        self.steps.append(step)
-        if self.out is not None:
-            steps = [asdict(step) for step in self.steps]
-            rec.save(self.out, {"subject": self.subject, "steps": steps, **self.origin})
+            file = out / "nodes" / f"seed-{seed:04d}.safetensors"
+            save_tensors(file, _nodes(rec, prepared, scored))
+            # steps and features at once; from spec and seed `opened` makes model and graph again
+            origin = {"subject": subject, "spec": asdict(spec), "seed": seed}
+            rec.save(out, {**origin, "steps": [asdict(step) for step in steps]})
+        yield steps[-1]
 
 
 def _finished(out: Path, subject: str) -> list[Step]:
@@ -127,11 +110,11 @@ def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float
 def _nodes(rec: Reconstructor, prepared: Prepared, scored: Tensor) -> dict[str, Tensor]:
     task = prepared.task
     split = torch.zeros(task.n_nodes, dtype=torch.int8)
-    split[rec.labels_.nodes] = 2
-    split[task.train_mask] = 1
-    split[scored] = 3
+    split[rec.labels_.nodes] = VALIDATION
+    split[task.train_mask] = TRAINED
+    split[scored] = SCORED
     after = prepared.frozen(rec.features_, task.edge_index)
-    return node_columns(task.edge_index, task.y, split, prepared.base, after)
+    return node_columns(task, task.y, split, prepared.base, after)
 
 
 def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Batch]:

@@ -13,9 +13,6 @@ from torch_geometric.data import Data
 
 from graphkeel.core.names import check_name
 from graphkeel.graph import UNLABELLED, GraphTask
-from graphkeel.graph.labels import known_labels
-from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.correction import replace
 from graphkeel.reconstruct.inputs import ClassWeight, MethodName
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from graphkeel.runs.method import CheckedMethod, Given, Method, MethodResult
@@ -26,23 +23,14 @@ class Reconstruction(CheckedMethod):
     """A `Reconstructor` on the labels that a table allows.
 
     The paper's methods take what validation prefers, so that the table shows what the method itself
-    does.
+    does."""
 
-    Attributes:
-        name: of the row.
-        method: the Reconstructor's; None: the name.
-        risk: up to which a change is kept.
-        class_weight: None, or `balanced`.
-        without: sources of evidence that are left out.
-        random_weights: the model keeps its form and loses what it has learned.
-    """
-
-    name: str
-    method: MethodName | None = None
-    risk: float = 0.5
-    class_weight: ClassWeight = None
-    without: tuple[str, ...] = ()
-    random_weights: bool = False
+    name: str  # of the row
+    method: MethodName | None = None  # the Reconstructor's; None: the name
+    risk: float = 0.5  # up to which a change is kept
+    class_weight: ClassWeight = None  # None, or `balanced`
+    without: tuple[str, ...] = ()  # sources of evidence that are left out
+    random_weights: bool = False  # the model keeps its form and loses what it has learned
 
     @property
     def needs_labels(self) -> bool:  # type: ignore[override]
@@ -101,33 +89,8 @@ def _visible(task: GraphTask, train: Tensor, validation: Tensor) -> Data:
     return Data(x=task.x, edge_index=task.edge_index, y=y, train_mask=masks[0], val_mask=masks[1])
 
 
-@dataclass
-class ReplaceOne(CheckedMethod):
-    """The paper's protocol: the class of a randomly drawn training node is replaced, with m = 1; no
-    selection."""
-
-    needs_labels = True
-    name: str = "replace-one"
-
-    def _fit_predict(self, given: Given) -> MethodResult:
-        task = given.task
-        context = Context(given.frozen, task.x, task.edge_index, seed=given.seed)
-        labels = known_labels(task, given.labelled)
-        generator = torch.Generator().manual_seed(given.seed)
-        drawn = torch.randint(len(labels), (1,), generator=generator)
-        label = int(labels.classes[drawn])
-        anchors = context.anchors(1.0)
-        features = replace(context.x, labels, anchors.features, only=label)
-        decision = {
-            "chosen": [f"replace(class {label}, m=1)"],
-            "residual": anchors.relative_residual,
-        }
-        return MethodResult(context.logits_for(features), features, decision)
-
-
 METHODS: dict[str, Method] = {
     "replace": Reconstruction("replace", risk=1.0),
-    "replace-one": ReplaceOne(),
     "diffuse": Reconstruction("diffuse", risk=1.0),
     "auto": Reconstruction("auto"),
     "auto-balanced": Reconstruction("auto-balanced", method="auto", class_weight="balanced"),

@@ -21,7 +21,6 @@ from graphkeel.report.sources import read_nodes
 from graphkeel.runs.adapt import on_target
 from graphkeel.runs.adapt_case import make_case
 from graphkeel.runs.feedback import fitted
-from graphkeel.runs.methods import reconstructor_of
 from graphkeel.runs.run import prepare
 from graphkeel.store.store import read_run
 
@@ -42,7 +41,7 @@ def opened(folder: Path, specs: Any, seed: int | None = None) -> tuple[Reconstru
     spec = replace(spec, method=method)
     if isinstance(spec, specs.AdaptSpec):
         case = make_case(spec, number).case
-        rec = on_target(reconstructor_of(method, case.frozen.model, number), spec, case)
+        rec = on_target(spec, case)
         data, same = case.target.to_data(), case.target.hash
     else:
         same = spec.data_hash(number)
@@ -123,8 +122,6 @@ def report_facts(folders: Sequence[Path]) -> dict[str, Any] | None:
         return {
             **stored_facts(rec),
             "model": f"{spec.get('model', 'a model')} on {spec.get('dataset', folder.name)}",
-            "weights": "",
-            "suggested": [],
             "columns": read_nodes(folder, int(notes.get("seed", 0))),
             "steps": notes.get("steps", []),
             "folder": str(folder),

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from graphkeel.core.statistics import percent
 from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
-from graphkeel.models import accuracy
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.zoo import OWN, own_model
@@ -29,21 +29,16 @@ from graphkeel.store.statistics import summarise
 from graphkeel.store.store import FILE, Store
 
 Row = dict[str, Any]
+TRAINED, VALIDATION, SCORED = 1, 2, 3  # codes of a node's split
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The result of one seed.
+    """The result of one seed."""
 
-    Attributes:
-        row: plain values.
-        features: the rewritten ones, shape (N, d); None where they were left alone.
-        nodes: what the report lists, a column a name, each of shape (N,).
-    """
-
-    row: Row
-    features: Tensor | None
-    nodes: dict[str, Tensor]
+    row: Row  # plain values
+    features: Tensor | None  # the rewritten ones, shape (N, d); None where they were left alone
+    nodes: dict[str, Tensor]  # what the report lists, a column a name, each of shape (N,)
 
 
 @dataclass(frozen=True)
@@ -123,27 +118,46 @@ def run_seed(spec: RunSpec, seed: int) -> Outcome:
     """One split, one reconstruction; the model of a split is trained once for all methods."""
     shared = replace(spec, method="none", labels="train", method_options={})
     prepared = _prepared(type(shared), json.dumps(asdict(shared), sort_keys=True), seed)  # type: ignore[arg-type]
+    task = prepared.task
+    split = torch.zeros(task.n_nodes, dtype=torch.int8)
+    for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=TRAINED):
+        split[mask] = code
+    known = (prepared.frozen, task, task.y, split, prepared.base)
+    return measured(seed, *known, lambda: _apply(spec, prepared, seed))
+
+
+def measured(
+    seed: int,
+    frozen: FrozenModel,
+    task: GraphTask,
+    labels: Tensor,
+    split: Tensor,
+    base: Tensor,
+    method: Callable[[], MethodResult],
+) -> Outcome:
+    """Apply a method and score it, where the code of a node's split is `SCORED`.
+
+    `labels` (N,) are used here, to score, and nowhere else; `base` are the untouched model's
+    scores, shape (N, n_classes)."""
     start = time.perf_counter()
-    result = _apply(spec, prepared, seed)
+    result = method()
     seconds = time.perf_counter() - start
-    # test labels are used here, to score, and nowhere else
-    task, base = prepared.task, prepared.base
     scores = base if result.scores is None else result.scores
+    nodes = node_columns(task, labels, split, base, scores)
+    scored = split == SCORED
+    right = (percent((nodes[name] == labels)[scored]) for name in ("before", "after"))
+    before, after = (round(one, 6) for one in right)
     row = {
         "seed": seed,
-        "base": round(accuracy(base, task, task.test_mask), 6),
-        "accuracy": round(accuracy(scores, task, task.test_mask), 6),
-        "kept": result.features is None and result.scores is None,
+        "base": before,
+        "accuracy": after,
+        "kept": result.scores is None,
         "decision": result.decision,
         "seconds": seconds,
         "data": task.hash,
         "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
-        "weights": prepared.frozen.weights_hash,
+        "weights": frozen.weights_hash,
     }
-    split = torch.zeros(task.n_nodes, dtype=torch.int8)
-    for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=1):
-        split[mask] = code
-    nodes = node_columns(task.edge_index, task.y, split, base, scores)
     return Outcome(row, result.features, nodes)
 
 
@@ -188,17 +202,17 @@ def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
 
 
 def node_columns(
-    edge_index: Tensor, y: Tensor, split: Tensor, before: Tensor, after: Tensor
+    task: GraphTask, labels: Tensor, split: Tensor, before: Tensor, after: Tensor
 ) -> dict[str, Tensor]:
     """The columns of the report's list of nodes, each of shape (N,), from labels, the code of each
-    node's split (1 training, 2 validation, 3 test, 0 none; int8), and the scores of the untouched
-    model and of the method, shape (N, n_classes)."""
+    node's split (int8; 0: none), and the scores of the untouched model and of the method, shape
+    (N, n_classes)."""
     return {
-        "y": y,
+        "y": labels,
         "split": split,
         "before": before.argmax(dim=-1),
         "after": after.argmax(dim=-1),
-        "degree": torch.bincount(edge_index[1], minlength=len(y)),
+        "degree": torch.bincount(task.edge_index[1], minlength=task.n_nodes),
     }
 
 

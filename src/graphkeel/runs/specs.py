@@ -5,9 +5,9 @@ Light to import. `graphkeel-paper` extends them by its datasets, base models and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from graphkeel import __version__
 from graphkeel.core.errors import ConfigError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from graphkeel.runs.run import Outcome
 
 LABELS = ("train", "train+half-val", "train+val")
-_KEEPS = ("graph", "summary", "model")
 _SPLITS = ("most", "biased", "random", "public")
 
 
@@ -31,6 +30,7 @@ class _Spec(ABC):
 
     PROGRAM: ClassVar[str] = "keel"  # whose command runs it
     model: str
+    method: str
     model_options: dict[str, Any]
 
     def trained(self, task: GraphTask, seed: int) -> nn.Module:
@@ -38,6 +38,25 @@ class _Spec(ABC):
         from graphkeel.models import train_model
 
         return train_model(self.model, task, seed=seed, **self.model_options)
+
+    def check(self, seed: int) -> None:
+        """That all names and the data exist, before any work."""
+        self.check_names()
+        if self.method != "none":
+            self.check_method()
+        self.data_hash(seed)
+
+    @abstractmethod
+    def check_names(self) -> None:
+        """That there are such a model, split and features."""
+
+    @abstractmethod
+    def check_method(self) -> None:
+        """That there is such a method."""
+
+    @abstractmethod
+    def data_hash(self, seed: int) -> str:
+        """SHA-256 of the data that a seed uses."""
 
     @abstractmethod
     def outcome(self, seed: int) -> Outcome:
@@ -57,30 +76,19 @@ class _Spec(ABC):
 
 @dataclass(frozen=True)
 class RunSpec(_Spec):
-    """One method on one dataset.
+    """One method on one dataset."""
 
-    Args:
-        dataset: a name, or a file that `graphkeel.graph.load_graph` reads.
-        model: the frozen model: sgc, gcn, gat, sage or appnp, or `own`.
-        method: a name that `find_method` knows, or `none`.
-        labels: the labels that the method may use, one of `LABELS`.
-        split: biased, random or public; with a number after a colon (`random:0`) every seed gets
-            the split of that number, and differs in its initialisation alone.
-        features: auto, raw, rownorm, pca or pca-raw.
-        pca: number of components.
-        model_options: for the model's constructor.
-        method_options: for methods that take any.
-    """
-
-    dataset: str = "digits"
-    model: str = "sgc"
-    method: str = "none"
-    labels: str = "train"
+    dataset: str = "digits"  # a name, or a file that `graphkeel.graph.load_graph` reads
+    model: str = "sgc"  # the frozen model: sgc, gcn, gat, sage or appnp, or `own`
+    method: str = "none"  # a name that `find_method` knows, or `none`
+    labels: str = "train"  # the labels that the method may use, one of `LABELS`
+    # biased, random or public; with a number after a colon (`random:0`) every seed gets the split
+    # of that number, and differs in its initialisation alone
     split: str = "biased"
-    features: str = "auto"
-    pca: int = 20
-    model_options: dict[str, Any] = field(default_factory=dict)
-    method_options: dict[str, Any] = field(default_factory=dict)
+    features: str = "auto"  # auto, raw, rownorm, pca or pca-raw
+    pca: int = 20  # number of components
+    model_options: dict[str, Any] = field(default_factory=dict)  # for the model's constructor
+    method_options: dict[str, Any] = field(default_factory=dict)  # for methods that take any
 
     def __post_init__(self) -> None:
         check_name("labels", self.labels, LABELS)
@@ -111,12 +119,8 @@ class RunSpec(_Spec):
     def title(self) -> str:
         return f"{self.dataset} · {self.model} · {self.method} · labels: {self.labels}"
 
-    def check(self, seed: int) -> None:
-        """That model, method, split, features and data exist, before any work."""
-        self.check_names()
-        if self.method != "none":
-            self.find_method()
-        self.data_hash(seed)
+    def check_method(self) -> None:
+        self.find_method()
 
     def check_names(self) -> None:
         from graphkeel.graph.datasets.registry import FEATURES
@@ -139,39 +143,28 @@ class RunSpec(_Spec):
 
 @dataclass(frozen=True)
 class AdaptSpec(_Spec):
-    """One method that takes a model from a source graph to a target graph.
+    """One method that takes a model from a source graph to a target graph."""
 
-    Args:
-        source, target: datasets or files with the same features and classes.
-        model: sgc, gcn, gat, sage or appnp, trained on the source and then frozen, or `own`.
-        method: `none`, or one of ours (`auto`, `auto-balanced`, …).
-        keep: what ours may keep of the source: the graph, its summary, or the model alone.
-        target_labels: how many labels are drawn at random from the target, or a CSV file with the
-            header node,label.
-        reserve: this many nodes of the same draw are never scored, so that runs with fewer labels
-            are scored on the same nodes.
-        split: the source's split; `most` trains on four fifths of its labelled nodes and validates
-            on the rest.
-        features: `auto` (components fitted on the source where it has more features than that),
-            raw or rownorm.
-        components: how many.
-        model_options: for the model's constructor.
-    """
-
+    # source, target: datasets or files with the same features and classes
     source: str
     target: str
+    # sgc, gcn, gat, sage or appnp, trained on the source and then frozen, or `own`
     model: str = "sgc"
-    method: str = "auto"
-    keep: str = "graph"
+    method: str = "auto"  # `none`, or one of ours (`auto`, `auto-balanced`, …)
+    # how many labels are drawn at random from the target, or a CSV file with the header node,label
     target_labels: int | str = 0
+    # this many nodes of the same draw are never scored, so that runs with fewer labels are scored
+    # on the same nodes
     reserve: int = 0
+    # the source's split; `most` trains on four fifths of its labelled nodes and validates on the
+    # rest
     split: str = "most"
+    # `auto` (components fitted on the source where it has more features than that), raw or rownorm
     features: str = "auto"
-    components: int = 32
-    model_options: dict[str, Any] = field(default_factory=dict)
+    components: int = 32  # how many
+    model_options: dict[str, Any] = field(default_factory=dict)  # for the model's constructor
 
     def __post_init__(self) -> None:
-        check_name("keep", self.keep, _KEEPS)
         check_name("the split", self.split, _SPLITS)
         if isinstance(self.target_labels, int) and self.target_labels < 0:
             raise ConfigError("target labels must not be negative", got=self.target_labels)
@@ -184,8 +177,7 @@ class AdaptSpec(_Spec):
     @property
     def title(self) -> str:
         labels = f"{self.target_labels} target labels"
-        words = (self.dataset, self.model, self.method, labels, f"keeps the {self.keep}")
-        return " · ".join(words)
+        return " · ".join((self.dataset, self.model, self.method, labels))
 
     def data_hash(self, seed: int) -> str:
         from graphkeel.runs.adapt_case import data_hash
@@ -197,8 +189,11 @@ class AdaptSpec(_Spec):
 
         return load_graph(name)
 
+    def before_labels(self) -> Self:
+        """The specification of the frozen model and both graphs alone."""
+        return replace(self, method="none", target_labels=0, reserve=0)
+
     def check_method(self) -> None:
-        """That there is such a method."""
         from graphkeel.runs.methods import check_ours
 
         check_ours(self.method)
@@ -209,15 +204,11 @@ class AdaptSpec(_Spec):
 
         return adapted(self, case)
 
-    def check(self, seed: int) -> None:
-        """That model, method and data exist, before any work."""
+    def check_names(self) -> None:
         from graphkeel.models.zoo import MODELS, OWN
 
         if self.model != OWN:
             check_name("the model", self.model, MODELS)
-        if self.method != "none":
-            self.check_method()
-        self.data_hash(seed)
 
     def outcome(self, seed: int) -> Outcome:
         from graphkeel.runs.adapt import outcome

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest import SkipTest
 
 import numpy as np
@@ -87,12 +86,20 @@ class Conformance:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def checks_of(part: str, subject: object, functions: Iterable[Callable[..., None]]) -> list[Check]:
-    """A check for each function of the part under test, named as the function is."""
-    return [
-        Check(part, function.__name__.strip("_").replace("_", " "), partial(function, subject))
-        for function in functions
-    ]
+class Subject:
+    """A part under test; a check is a function of it, and of further arguments."""
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    def check(self, name: str, body: Callable[..., None], *arguments: object) -> Check:
+        return Check(self.name, name, partial(body, self, *arguments))
+
+    def checks(self, bodies: Iterable[Callable[..., None]]) -> Iterator[Check]:
+        """One for each function, named as the function is."""
+        for body in bodies:
+            yield self.check(body.__name__.strip("_").replace("_", " "), body)
 
 
 def expect_equal(first: Tensor, second: Tensor, what: str, name: str) -> None:
@@ -129,35 +136,26 @@ def left_alone() -> Iterator[None]:
 @contextmanager
 def global_seed(seed: int) -> Iterator[None]:
     """All global generators started from `seed`, and put back afterwards."""
-    kept = _generators()
+    python, numpy = random.getstate(), np.random.get_state()
     try:
-        random.seed(seed)
-        np.random.seed(seed)
-        torch.manual_seed(seed)
-        yield
+        with torch.random.fork_rng(devices=[]):
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            yield
     finally:
-        random.setstate(kept["python"])
-        np.random.set_state(kept["numpy"])
-        torch.random.set_rng_state(kept["torch"])
-
-
-def _generators() -> dict[str, Any]:
-    return {
-        "python": random.getstate(),
-        "numpy": np.random.get_state(),
-        "torch": torch.random.get_rng_state(),
-    }
+        random.setstate(python)
+        np.random.set_state(numpy)
 
 
 def _state() -> dict[str, object]:
-    kept = _generators()
-    kind, key, *rest = kept["numpy"]
+    kind, key, *rest = np.random.get_state()
     return {
-        "Python's global random generator": kept["python"],
-        "NumPy's global random generator": (kind, key.tobytes(), *rest),
+        "Python's global random generator": random.getstate(),
+        "NumPy's global random generator": (kind, np.asarray(key).tobytes(), *rest),
         "NumPy's error handling": np.geterr(),
         "the working folder": Path.cwd(),
-        "torch's global random generator": kept["torch"].numpy().tobytes(),
+        "torch's global random generator": torch.random.get_rng_state().numpy().tobytes(),
         "torch's number of threads": torch.get_num_threads(),
         "torch's default dtype": torch.get_default_dtype(),
         "torch's gradient mode": torch.is_grad_enabled(),

@@ -17,7 +17,7 @@ from graphkeel.core.errors import KeelError
 from graphkeel.testing.checks import (
     Check,
     Conformance,
-    checks_of,
+    Subject,
     expect,
     expect_equal,
     expect_refusal,
@@ -112,7 +112,6 @@ def yield_controller_checks(
         )
     functions = (
         _has_the_promised_form,
-        _begins_at_the_given_start,
         _admits_what_cannot_be_reached,
         _remembers_nothing,
         _ignores_the_global_generators,
@@ -120,12 +119,11 @@ def yield_controller_checks(
         _leaves_its_surroundings_alone,
         _takes_any_precision,
         _refuses_wrong_targets,
-        _refuses_wrong_starts,
     )
-    yield from checks_of(subject.name, subject, functions)
+    yield from subject.checks(functions)
 
 
-class _Subject:
+class _Subject(Subject):
     """The controller under test, made anew for a plant and target where it comes as a function."""
 
     def __init__(self, given: Controller | type[Controller] | _Factory, tolerance: float) -> None:
@@ -145,11 +143,8 @@ class _Subject:
         except KeelError as refusal:
             raise SkipTest(f"refused: {refusal}") from refusal
 
-    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        return self.of(plant, target).regulate(plant, target, start)
-
-    def check(self, name: str, body: Callable[..., None], *arguments: object) -> Check:
-        return Check(self.name, name, partial(body, self, *arguments))
+    def regulate(self, plant: Plant, target: Tensor) -> Regulation:
+        return self.of(plant, target).regulate(plant, target)
 
 
 def _every_plant() -> dict[str, Plant]:
@@ -212,19 +207,10 @@ def _has_the_promised_form(subject: _Subject) -> None:
     form = (tuple(found.anchor.shape), found.anchor.dtype)
     wanted = f"a float32 feature of shape ({plant.n_in},)"
     expect(form == ((plant.n_in,), torch.float32), wanted, form)
-    states = tuple(found.trajectory.shape)
-    whole = states == (found.steps + 1, plant.n_out)
-    expect(whole, "a trajectory of steps + 1 states", (states, found.steps))
-    attached = found.anchor.requires_grad or found.trajectory.requires_grad
-    expect(not attached, "tensors without a gradient history", "one that requires gradients")
-
-
-def _begins_at_the_given_start(subject: _Subject) -> None:
-    plant, start = affine_plant(), torch.tensor([3.0, -2.0, 1.0])
-    first = subject.regulate(plant, _target(), start).trajectory[0]
-    there = plant(start.double())
-    wanted = f"C(start) = {there.tolist()} as the first state"
-    expect(torch.allclose(first.double(), there), wanted, first.tolist())
+    counted = isinstance(found.steps, int) and found.steps >= 0
+    expect(counted, "a number of steps", found.steps)
+    attached = found.anchor.requires_grad
+    expect(not attached, "a feature without a gradient history", "one that requires gradients")
 
 
 # ---- nothing but the arguments counts, and nothing but the answer changes
@@ -255,11 +241,10 @@ def _expect_same(first: Regulation, second: Regulation, what: str) -> None:
 
 def _leaves_its_arguments_alone(subject: _Subject) -> None:
     plant, target = _hidden_plant()
-    start = torch.ones(30, dtype=torch.float64)
     weights = [("plant", tensor) for layer in plant.layers for tensor in layer]
-    given = [("target", target), ("start", start), *weights]
+    given = [("target", target), *weights]
     before = [tensor.clone() for _, tensor in given]
-    subject.regulate(plant, target, start)
+    subject.regulate(plant, target)
     for (name, now), kept in zip(given, before, strict=True):
         expect(torch.equal(kept, now), f"the {name} to be left alone", "a change")
 
@@ -274,8 +259,8 @@ def _leaves_its_surroundings_alone(subject: _Subject) -> None:
 def _takes_any_precision(subject: _Subject) -> None:
     plant, target = affine_plant(), _target()
     controller = subject.of(plant, target)
-    single = controller.regulate(plant, target.float(), torch.ones(3))
-    double = controller.regulate(plant, target, torch.ones(3, dtype=torch.float64))
+    single = controller.regulate(plant, target.float())
+    double = controller.regulate(plant, target)
     _expect_same(single, double, "the same answer to a target in float32 and in float64")
 
 
@@ -291,13 +276,3 @@ def _refuses_wrong_targets(subject: _Subject) -> None:
         (_target((math.inf, 0.0)), "an infinite target"),
     ):
         expect_refusal(partial(controller.regulate, plant, wrong), because)
-
-
-def _refuses_wrong_starts(subject: _Subject) -> None:
-    plant, controller = affine_plant(), subject.of(affine_plant(), _target())
-    for wrong, because in (
-        (torch.zeros(2), "a start with two entries for three features"),
-        (torch.zeros(1, 3), "a start of shape (1, 3)"),
-        (torch.tensor([0.0, math.nan, 0.0]), "a start with a NaN"),
-    ):
-        expect_refusal(partial(controller.regulate, plant, _target(), wrong), because)

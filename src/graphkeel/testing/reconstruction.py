@@ -4,7 +4,7 @@ seed decides."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -20,8 +20,8 @@ from graphkeel.runs.method import Method, MethodResult
 from graphkeel.testing.checks import (
     Check,
     Conformance,
+    Subject,
     Unmet,
-    checks_of,
     expect,
     expect_equal,
     expect_refusal,
@@ -29,8 +29,6 @@ from graphkeel.testing.checks import (
     left_alone,
     run_all,
 )
-
-_MODELS = ("sgc", "gcn")
 
 
 def check_reconstruction(
@@ -60,22 +58,16 @@ def yield_reconstruction_checks(
         method, equivariant, rewrites_edges: as for `check_reconstruction`.
     """
     subject = _Subject(method() if isinstance(method, type) else method)
-    for model in _MODELS:
-        words = f"gives whole results ({model})"
-        yield subject.check(words, _gives_whole_results, ordinary(model))
-    for name, graph in odd_graphs().items():
-        yield subject.check(f"copes with an odd graph ({name})", _gives_whole_results, graph)
+    whole = {f"gives whole results ({model})": ordinary(model) for model in ("sgc", "gcn")}
+    whole |= {f"copes with an odd graph ({name})": case for name, case in odd_graphs().items()}
     bare = replace(ordinary(), validation=ordinary().validation[:0])
-    yield subject.check("manages without validation", _gives_whole_results, bare)
-    yield subject.check("manages with few labels", _gives_whole_results, few_labels())
+    whole |= {"manages without validation": bare, "manages with few labels": few_labels()}
+    for name, case in whole.items():
+        yield subject.check(name, _gives_whole_results, case)
     if not rewrites_edges and not subject.method.retrains:
-        yield subject.check(
-            "scores its features with the frozen model", _scores_its_features_with_the_frozen_model
-        )
+        yield from subject.checks([_scores_its_features_with_the_frozen_model])
     if equivariant if equivariant is not None else not subject.method.retrains:
-        yield subject.check(
-            "does not care what nodes are called", _does_not_care_what_nodes_are_called
-        )
+        yield from subject.checks([_does_not_care_what_nodes_are_called])
     functions = (
         _never_looks_at_hidden_labels,
         _leaves_the_model_alone,
@@ -86,15 +78,16 @@ def yield_reconstruction_checks(
         _manages_or_refuses_without_labels,
         _refuses_wrong_nodes,
     )
-    yield from checks_of(subject.method.name, subject, functions)
+    yield from subject.checks(functions)
 
 
 @dataclass(frozen=True)
-class _Subject:
+class _Subject(Subject):
     method: Method
 
-    def check(self, name: str, body: Callable[..., None], *arguments: object) -> Check:
-        return Check(self.method.name, name, partial(body, self, *arguments))
+    @property
+    def name(self) -> str:
+        return self.method.name
 
     def run(self, case: Case, seed: int = 0) -> MethodResult:
         return self.method.fit_predict(case.frozen, case.task, case.labelled, case.validation, seed)

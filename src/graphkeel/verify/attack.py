@@ -321,7 +321,7 @@ class ConditionAttack(Attack):
         problem, found = self.problem, super().margins(points)
         if self.condition == "region":
             region = region_of(problem)
-            found[region.lead(points) < region.margin] = -np.inf
+            found[region.margins(points) < region.margin] = -np.inf
         elif self.condition in _OUTSIDE_HOLE:
             found[problem.in_hole(points)] = -np.inf
         return found

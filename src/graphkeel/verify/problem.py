@@ -170,7 +170,7 @@ class Region:
         """
         return [k for k in range(n) if k != self.axis]
 
-    def lead(self, points: Array) -> Array:
+    def margins(self, points: Array) -> Array:
         """The margin of the class at points (..., n), in float64.
 
         Args:

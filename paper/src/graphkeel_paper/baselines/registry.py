@@ -27,6 +27,7 @@ _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
     "gtrans": ("frozen.gtrans:GTrans", {}),
     "posterior-alone": ("frozen.posterior:PosteriorAlone", {}),
     # The paper's row, read in other ways.
+    "replace-one": ("frozen.readings:PaperReading", {}),
     "replace-one-picked": ("frozen.readings:PaperReading", {"pick_class": True}),
     "replace-one-validation": ("frozen.readings:PaperReading", {"with_validation": True}),
     "replace-one-m10": ("frozen.readings:PaperReading", {"strengths": (10.0,)}),

@@ -17,8 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     facts = plain.collect()
-    facts["data"] |= _data(facts["data"]["datasets"])
-    return emit(args, {"command": "doctor", **facts}, lambda: plain.show(facts))
+    data = facts["data"] = facts["data"] | _data(facts["data"]["datasets"])
+    lists = "found" if data["published_seeds"] else None  # else the sampler draws
+    more = {data["variable"]: data["root"], "published seed lists": lists}
+    return emit(args, {"command": "doctor", **facts}, lambda: plain.show(facts, more))
 
 
 def _data(plainly: dict[str, str]) -> dict[str, Any]:

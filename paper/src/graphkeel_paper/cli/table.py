@@ -45,9 +45,10 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.cli.shared.width import terminal_width
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.signals import raise_pending
+from graphkeel_paper.cli.columns import in_columns
 
 if TYPE_CHECKING:
     from graphkeel.store.job import Job, Measurement
@@ -176,7 +177,8 @@ def _show_stored(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace, filled: Filled) -> int:
     width = terminal_width() if args.format == "text" else None
-    lines = fitted(filled.render(args.format).splitlines(), width)
+    lines = filled.render(args.format).splitlines()
+    lines = lines if width is None else in_columns(lines, width)
     return emit(args, filled.payload(), lambda: emit_lines(lines))
 
 

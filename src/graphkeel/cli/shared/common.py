@@ -173,12 +173,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--seed": {"type": seed_type, "default": 0, "help": "first random seed (default 0)"},
     "--seeds": {"type": positive_int, "metavar": "N"},
     "--out": {"type": path_type, "metavar": "DIR", "help": "write the results into this folder"},
-    "--dataset": {
-        "type": dataset_type,
-        "default": "digits",
-        "metavar": "NAME",
-        "help": _DATASET,
-    },
+    "--dataset": {"type": dataset_type, "default": "digits", "metavar": "NAME", "help": _DATASET},
     "--model": {"default": "sgc", "help": "sgc, gcn, gat, sage or appnp (default sgc)"},
     "--split": {"help": _SPLIT},
     "--features": {"default": "auto", "help": "auto, raw, rownorm, pca or pca-raw (default auto)"},

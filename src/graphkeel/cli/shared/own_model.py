@@ -52,20 +52,14 @@ def specs(args: argparse.Namespace) -> Any:
 
 
 def chosen_spec(args: argparse.Namespace, **more: Any) -> RunSpec:
-    """One model, ours or the user's, on one dataset."""
+    """One model, ours or the user's, on one dataset; `more` counts more than the flags."""
     model, options = chosen_model(args)
-    spec: RunSpec = specs(args).RunSpec(
-        args.dataset,
-        model,
-        chosen_method(args),
-        split=args.split or DRAWN,
-        features=args.features,
-        model_options=options,
-        **more,
-    )
+    fields = {"features": args.features, "model_options": options, **more}
+    split = args.split or DRAWN
+    spec = specs(args).RunSpec(args.dataset, model, chosen_method(args), split=split, **fields)
     if args.split is None and model == OWN:
-        return replace(spec, split=own_split(spec.graph(), spec.split))
-    return spec
+        spec = replace(spec, split=own_split(spec.graph(), split))
+    return spec  # type: ignore[no-any-return]
 
 
 def own_split(graph: RawGraph, otherwise: str) -> str:

@@ -195,7 +195,7 @@ class Sets:
         return [layer[rows, self.sets] for layer in self.layers]
 
 
-class Alike:
+class Repeated:
     """One array (N, C) for each of some sets, without a copy.
 
     Args:

@@ -36,7 +36,7 @@ async function ask(path, body) {
   try {
     answer = await fetch(path, options);
   } catch {
-    throw new Error("keel label is not running any more. All answers are saved: start it again to go on.");
+    throw new Error("keel label is not running any more. What was answered before is saved: start it again to go on.");
   }
   const found = await answer.json();
   if (answer.ok) return found;

@@ -134,7 +134,7 @@ def _train_neural(
         given.frozen, task.x, task.edge_index, config, classes=classes, verifier=verifier
     )
     rounds = len(result.log)
-    goals = config.resolved().goals
+    goals = config.goals
     return [
         (NeuralController(outcome.control), _proof(outcome.report, goals, rounds))
         for outcome in result.outcomes

@@ -2,7 +2,7 @@
 own.
 
 The paper's words (class of a random training node, its training nodes replaced, C(h*) = e_c) are
-the method `replace-one`. These rows change one thing each: the class is picked on validation; the
+the row `replace-one`. The others change one thing each: the class is picked on validation; the
 validation nodes of the class are replaced as well; the equilibrium is m·e_c with a larger m, fixed
 or picked on validation. For an affine head every controller that reaches its target gives the same
 predictions, so the closed-form anchors stand for all of them."""

@@ -23,13 +23,7 @@ from graphkeel.monitor.advice import (
     MonitorSettings,
     advise,
 )
-from graphkeel.monitor.drift import (
-    DriftTest,
-    confidence_drift,
-    feature_drift,
-    homophily_drift,
-    share_drift,
-)
+from graphkeel.monitor.drift import DriftTest, count_drift, sample_drift
 from graphkeel.monitor.profile import (
     NEAR,
     Profile,
@@ -37,6 +31,7 @@ from graphkeel.monitor.profile import (
     hops_to_labels,
     row_digests,
     same_class,
+    some_of,
     sureness,
     unlabelled,
 )
@@ -47,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DriftReport:
-    """A look at the graph as it is now.
+    """Comparison of the graph as it is now with the fitted one.
 
     Attributes:
         time: when, in UTC.
@@ -169,21 +164,14 @@ def monitor(
 
 @dataclass(frozen=True, eq=False)
 class _Now:
-    """The graph as it is now, and the answers there.
+    """The graph as it is now, and the answers there."""
 
-    Attributes:
-        rec: a reconstructor of this graph.
-        arrived: nodes that came, or changed, since the fit, bool, shape (N,).
-        probabilities: of the classes, shape (N, C).
-        answers: after an update, shape (N,).
-        untouched: if nothing is done, shape (N,): features as they were written where a node is as
-            it was, and as they come elsewhere.
-    """
-
-    rec: Reconstructor
-    arrived: Tensor
-    probabilities: Tensor
-    answers: Tensor
+    rec: Reconstructor  # a reconstructor of this graph
+    arrived: Tensor  # nodes that came, or changed, since the fit, bool, shape (N,)
+    probabilities: Tensor  # of the classes, shape (N, C)
+    answers: Tensor  # after an update, shape (N,)
+    # if nothing is done, shape (N,): features as they were written where a node is as it was, and
+    # as they come elsewhere
     untouched: Tensor
 
     @classmethod
@@ -225,7 +213,7 @@ class _Now:
 def unlike_all_labelled(now: _Now, hops: Tensor, settings: MonitorSettings) -> Tensor:
     """Nodes that came, farther from every label than any node that was there and has a path to one,
     if their features are drawn otherwise than those of labelled nodes, bool, shape (N,): nothing
-    says that what labels taught holds there."""
+    says that what labels show holds there."""
     none = torch.zeros_like(now.arrived)
     there = hops[~now.arrived & hops.isfinite()]
     labelled = (hops == 0).nonzero().flatten()
@@ -233,8 +221,8 @@ def unlike_all_labelled(now: _Now, hops: Tensor, settings: MonitorSettings) -> T
     if not beyond.any():
         return none
     x = now.rec._context.x
-    some = np.random.default_rng(0).permutation(beyond.nonzero().flatten().numpy())
-    test = feature_drift(x[labelled].numpy(), x[some[: settings.sample]].numpy(), settings.drift)
+    some = some_of(beyond, settings.sample)
+    test = sample_drift("features", x[labelled].numpy(), x[some].numpy(), settings.drift)
     return beyond if test.drifted else none
 
 
@@ -245,13 +233,8 @@ def gain_of_labels(
 
     Labels are drawn from the probabilities as they are, and the answers decided with them; the
     probabilities after the labels say how much more right those answers are than the ones before.
-    Methods without such a decision gain nothing.
-
-    Args:
-        nodes: ids, int64, shape (k,).
-        apart: nodes that are unlike all labelled ones, bool, shape (N,); there as many labels bring
-            what they bring here when there are no others.
-    """
+    At nodes apart (N,) as many labels bring what they bring here when there are no others. Methods
+    without such a decision gain nothing."""
     if not rec._rounds:
         return 0.0
     probabilities = rec._probabilities().double()
@@ -262,8 +245,8 @@ def gain_of_labels(
     gain = 0.0
     if there:
         alone = torch.from_numpy(rec._decide_alone(there).posterior).argmax(dim=1)
-        taught = believed(probabilities, alone, near) - 100.0 / probabilities.shape[1]
-        gain = int(apart[others].sum()) * taught
+        above_chance = believed(probabilities, alone, near) - 100.0 / probabilities.shape[1]
+        gain = int(apart[others].sum()) * above_chance
     nodes = nodes[~apart[nodes]]
     if len(nodes):
         generator = torch.Generator().manual_seed(0)
@@ -281,35 +264,24 @@ def gain_of_labels(
 def _training_set(rec: Reconstructor, now: Reconstructor, settings: MonitorSettings) -> Tensor:
     """Nodes without a label, drawn at random: as many as the model was trained on."""
     wanted = int(rec._trained_on.sum()) or settings.training * len(rec.classes_)
-    free = unlabelled(now, len(now.features_)).nonzero().flatten().numpy()
-    some = np.random.default_rng(0).permutation(free)[:wanted]
-    return torch.from_numpy(some)
+    return some_of(unlabelled(now, len(now.features_)), wanted)
 
 
 def _tests(profile: Profile, now: _Now, settings: MonitorSettings) -> tuple[DriftTest, ...]:
     """Nodes that arrived against those that were fitted; edges all together."""
-    context = now.rec._context
-    compared = now.arrived.nonzero().flatten().numpy()
-    if not len(compared):
-        compared = np.arange(len(now.answers))
-    some = np.random.default_rng(0).permutation(compared)[: settings.sample]
-    counts = profile.counts.numpy()
-    within = same_class(now.answers, now.edge_index)
-    edges = int(now.edge_index.shape[1])
-    answered = now.answers[torch.from_numpy(compared)]
+    context, drift = now.rec._context, settings.drift
+    compared = now.arrived if now.arrived.any() else ~now.arrived
+    some = some_of(compared, settings.sample)
+    sure = sureness(context.logits[some])[:, None].numpy()
+    answered = torch.bincount(now.answers[compared], minlength=len(profile.counts)).numpy()
+    edges, within = now.edge_index.shape[1], same_class(now.answers, now.edge_index)
+    fitted = np.array([profile.within, profile.edges - profile.within])
+    arrived = np.array([within, edges - within])
     return (
-        feature_drift(profile.sample.numpy(), context.x[some].numpy(), settings.drift),
-        confidence_drift(
-            profile.confidence.numpy(), sureness(context.logits[some]).numpy(), settings.drift
-        ),
-        share_drift(
-            counts, torch.bincount(answered, minlength=len(counts)).numpy(), settings.drift
-        ),
-        homophily_drift(
-            np.array([profile.within, profile.edges - profile.within]),
-            np.array([within, edges - within]),
-            settings.drift,
-        ),
+        sample_drift("features", profile.sample.numpy(), context.x[some].numpy(), drift),
+        sample_drift("confidence", profile.confidence[:, None].numpy(), sure, drift),
+        count_drift("class shares", profile.counts.numpy(), answered, drift.shares, drift),
+        count_drift("homophily", fitted, arrived, drift.homophily, drift),
     )
 
 
