@@ -30,23 +30,3 @@ def test_on_another_graph_it_is_the_decision_of_auto():
     assert row["decision"] == steered["decision"]
     assert abs(row["accuracy"] - steered["accuracy"]) < 5.0
     assert spec.code_version() != "" and row["kept"] is False
-
-
-def test_the_row_and_its_control_share_one_fit(monkeypatch):
-    from graphkeel.reconstruct import Reconstructor
-    from graphkeel_paper.baselines import registry
-
-    prepared = prepare(RunSpec(dataset="sbm"), seed=3)
-    task = prepared.task.without_test_labels()
-    nodes = label_budget(task, "train", 3)
-    fits = []
-    fit = Reconstructor.fit
-    monkeypatch.setattr(Reconstructor, "fit", lambda *a, **k: fits.append(1) or fit(*a, **k))
-    auto = registry.find_method("auto").fit_predict(prepared.frozen, task, *nodes, 3)
-    alone = registry.find_method("posterior-alone").fit_predict(prepared.frozen, task, *nodes, 3)
-    assert len(fits) == 1
-    library = get_method("auto").fit_predict(prepared.frozen, task, *nodes, 3)
-    assert len(fits) == 2 and auto.decision == alone.decision == library.decision
-    assert torch.equal(auto.scores, library.scores)
-    registry.find_method("auto").fit_predict(prepared.frozen, task, nodes[0][1:], nodes[1], 3)
-    assert len(fits) == 3  # other labels, another fit

@@ -66,7 +66,7 @@ def test_correction_moves_unlabelled_nodes_as_far_as_labelled_ones():
     beliefs = torch.tensor([[0.5, 0.5], [0.5, 0.5]])
     labels = Labels(torch.tensor([0]), torch.tensor([0]), 2)
     setting = Setting(0.8, 0.8)
-    found = correct(beliefs, labels, norms, [setting])[setting]
+    found = correct(beliefs, labels, norms, setting)
     torch.testing.assert_close(found, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
 
 
@@ -75,7 +75,7 @@ def test_correction_without_a_labelled_neighbour_changes_nothing():
     beliefs = torch.tensor([[0.6, 0.4], [0.3, 0.7]])
     labels = Labels(torch.tensor([0]), torch.tensor([0]), 2)
     setting = Setting(0.8, 0.8)
-    found = correct(beliefs, labels, norms, [setting])[setting]
+    found = correct(beliefs, labels, norms, setting)
     torch.testing.assert_close(found[1], beliefs[1])
 
 

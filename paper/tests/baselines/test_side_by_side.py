@@ -10,15 +10,8 @@ import torch
 from graphkeel.models import build_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import propagated
-from graphkeel.reconstruct import Labels
 from graphkeel.runs.method import Given
 from graphkeel_paper.baselines.frozen.gtrans import Views
-from graphkeel_paper.baselines.frozen.propagation import (
-    SETTINGS,
-    correct,
-    normalisations,
-    smooth,
-)
 from graphkeel_paper.baselines.retrained import words
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy, scores_of
 
@@ -68,20 +61,6 @@ def test_words_training_sees_what_all_nodes_receive_also_along_directed_edges(ma
     values = torch.rand(task.n_nodes, 4, 2)
     seen = networks.train()._last_hops(values)
     torch.testing.assert_close(seen, networks.eval()._last_hops(values)[nodes])
-
-
-def test_correct_and_smooth_settings_do_not_touch_one_another(make_task):
-    task = make_task()
-    torch.manual_seed(0)
-    beliefs = torch.rand(task.n_nodes, 2).softmax(dim=1)
-    labels = Labels(torch.tensor([0, 5]), torch.tensor([0, 1]), 2)
-    norms = normalisations(task.edge_index, task.n_nodes)
-    together = correct(beliefs, labels, norms, SETTINGS)
-    smoothed = smooth(together, norms)
-    for setting in SETTINGS:
-        alone = correct(beliefs, labels, norms, [setting])
-        assert torch.equal(alone[setting], together[setting])
-        assert torch.equal(smooth(alone, norms)[setting], smoothed[setting])
 
 
 def test_hops_made_once_answer_as_the_model_and_notice_changes(make_task):

@@ -105,10 +105,6 @@ def find_method(name: str, options: dict[str, Any] | None = None) -> Method:
         raise ConfigError(f"the method {name!r} takes no options", got=sorted(options))
     if name in BASELINES or name.endswith((AVERAGED, SELF_TRAINED)):
         return get_baseline(name)
-    if name == "auto":
-        from graphkeel_paper.baselines.frozen.posterior import Auto
-
-        return Auto()
     from graphkeel.runs.methods import get_method
 
     return get_method(name)  # type: ignore[return-value]

@@ -10,9 +10,10 @@ import os
 import signal
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -260,64 +261,54 @@ def _number(job: Job) -> str:
 # ---- the lines of --plan
 
 
-@dataclass
-class _RowForecast:
-    """The jobs to come of one row."""
-
-    jobs: int = 0
-    seconds: float = 0.0
-    unknown: int = 0  # jobs of a cost that nothing is known of
-    left_out: int = 0  # jobs that the budget leaves out
-
-
 def forecast(
     waiting: Sequence[Job], times: Times, costs: RowCosts, workers: int, *, wanted: int
 ) -> list[str]:
     """The lines of `keel-paper table --plan`."""
     rows = _by_row(waiting, times, costs)
-    body = [
-        [name, str(row.jobs), str(row.left_out or ""), _mean(row), f"{row.seconds / 3600:.2f}"]
-        for name, row in sorted(rows.items(), key=lambda item: -item[1].seconds)
-    ]
-    total = sum(row.seconds for row in rows.values())
-    jobs = sum(row.jobs for row in rows.values())
-    unknown = sum(row.unknown for row in rows.values())
+    body = []
+    for name, row in sorted(rows.items(), key=lambda item: -item[1]["seconds"]):
+        known = row["jobs"] - row["unknown"]
+        mean = f"{row['seconds'] / known:.1f}" if known else "not measured"
+        over = f"{row['over']:.0f}" if row["over"] else ""
+        body.append([name, f"{row['jobs']:.0f}", over, mean, f"{row['seconds'] / 3600:.2f}"])
     lines = [f"{wanted} jobs, {wanted - len(waiting)} of them stored"]
     if body:
         head = ["row", "jobs", "over budget", "seconds a job", "core hours"]
         lines += ["", *aligned([head, *body], left=[0]), ""]
-    hours = total / 3600
+    jobs, seconds, unknown = (
+        sum(row[name] for row in rows.values()) for name in ("jobs", "seconds", "unknown")
+    )
+    hours = seconds / 3600
     lines.append(
-        f"to compute: {jobs} jobs, {hours:.2f} core hours as measured, {hours / workers:.2f} h "
+        f"to compute: {jobs:.0f} jobs, {hours:.2f} core hours as measured, {hours / workers:.2f} h "
         f"with {workers} workers"
     )
     if unknown:
-        lines.append(f"of {unknown} jobs nothing is measured: they are not in these hours")
+        lines.append(f"of {unknown:.0f} jobs nothing is measured: they are not in these hours")
     return lines
 
 
-def _by_row(waiting: Sequence[Job], times: Times, costs: RowCosts) -> dict[str, _RowForecast]:
-    rows: dict[str, _RowForecast] = {}
+def _by_row(
+    waiting: Sequence[Job], times: Times, costs: RowCosts
+) -> dict[str, defaultdict[str, float]]:
+    """By row: jobs to come and their seconds, those of a cost that nothing is known of, and those
+    that the budget leaves out."""
+    rows: dict[str, defaultdict[str, float]] = {}
     probed: set[tuple[str, str]] = set()
     for job in {job.key: job for job in waiting}.values():
-        row = rows.setdefault(job.row, _RowForecast())
+        row = rows.setdefault(job.row, defaultdict(float))
         place = (job.row, job.spec.dataset)
         seconds = times.get(place)
         dear = seconds is not None and costs.row_budget is not None and seconds > costs.row_budget
         if costs.is_over(job) or (dear and place in probed):
-            row.left_out += 1
+            row["over"] += 1
             continue
         probed.add(place)
-        row.jobs += 1
-        if seconds is None:
-            row.unknown += 1
-        row.seconds += seconds or 0.0
+        row["jobs"] += 1
+        row["unknown"] += seconds is None
+        row["seconds"] += seconds or 0.0
     return rows
-
-
-def _mean(row: _RowForecast) -> str:
-    known = row.jobs - row.unknown
-    return f"{row.seconds / known:.1f}" if known else "not measured"
 
 
 def times_of(content: dict[str, Any]) -> Times:

@@ -1,36 +1,11 @@
-"""`auto` as a row of a table, and what it decided before it steers. Both come from one fit."""
+"""What `auto` decides before it steers."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
-from torch_geometric.data import Data
-
-from graphkeel.core.digests import json_sha256
-from graphkeel.reconstruct.reconstructor import Reconstructor
 from graphkeel.runs.method import CheckedMethod, Given, MethodResult
 from graphkeel.runs.methods import Reconstruction
-
-_Fit = tuple[Reconstructor, Data]
-_KEPT = 2  # a table asks for `auto` on the paper's model and on a tuned one before the control
-_FITS: OrderedDict[str, _Fit] = OrderedDict()
-
-
-@dataclass
-class Auto(Reconstruction):
-    """The library's `auto`, which remembers its last fits."""
-
-    name: str = "auto"
-
-    def fitted(self, given: Given) -> _Fit:
-        nodes = [given.labelled.tolist(), given.validation.tolist()]
-        key = json_sha256([given.frozen.weights_hash, given.task.hash, *nodes, given.seed])
-        if key not in _FITS:
-            _FITS[key] = super().fitted(given)
-        while len(_FITS) > _KEPT:
-            _FITS.popitem(last=False)
-        return _FITS[key]
 
 
 @dataclass(frozen=True)
@@ -41,5 +16,5 @@ class PosteriorAlone(CheckedMethod):
     name: str = "posterior-alone"
 
     def _fit_predict(self, given: Given) -> MethodResult:
-        rec, _ = Auto().fitted(given)
+        rec, _ = Reconstruction("auto").fitted(given)
         return MethodResult(rec.posterior_, None, rec.guard_.to_dict())

@@ -3,7 +3,7 @@ the error at labelled nodes (Correct & Smooth)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -100,12 +100,10 @@ class CorrectAndSmooth(Rival):
         beliefs = given.frozen.logits(task.x, task.edge_index).softmax(dim=-1)
         labels = known_labels(task, given.labelled)
         norms = normalisations(task.edge_index, task.n_nodes)
-        starts = {}
-        for setting, corrected in correct(beliefs, labels, norms, SETTINGS).items():
-            starts[setting] = clamped(corrected, labels)
-        scores = smooth(starts, norms)
         for setting in SETTINGS:
-            yield scored(setting._asdict(), scores[setting])
+            start = clamped(correct(beliefs, labels, norms, setting), labels)
+            scores = spread(norms[setting.second], start, setting.smooth, _unit_interval)
+            yield scored(setting._asdict(), scores)
 
 
 def normalisations(edge_index: Tensor, n_nodes: int) -> dict[str, sparse.csr_matrix]:
@@ -123,77 +121,40 @@ def normalisations(edge_index: Tensor, n_nodes: int) -> dict[str, sparse.csr_mat
 
 
 def correct(
-    beliefs: Tensor,
-    labels: Labels,
-    norms: Mapping[str, sparse.csr_matrix],
-    settings: Iterable[Setting],
-) -> dict[Setting, Tensor]:
-    """Beliefs plus the spread error, by setting."""
-    corrected = dict.fromkeys(settings, beliefs)
-    if not len(labels):
-        return corrected
+    beliefs: Tensor, labels: Labels, norms: Mapping[str, sparse.csr_matrix], setting: Setting
+) -> Tensor:
+    """Beliefs plus the spread error."""
+    if setting.scale == 0.0 or not len(labels):
+        return beliefs
     seen = labels.one_hot() - beliefs[labels.nodes]
     error = torch.zeros_like(beliefs)
     error[labels.nodes] = seen
 
     def keep_seen(values: Tensor) -> Tensor:
-        values[labels.nodes] = seen[:, None]
+        values[labels.nodes] = seen
         return values
 
-    scaled = {one: error for one in corrected if one.scale}
-    for setting, reached in _spread_all(scaled, norms, _error_way, keep_seen).items():
-        corrected[setting] = beliefs + (setting.scale or 0.0) * reached
-    typical = float(error.abs().sum()) / len(labels)
-    by_node = {one: error for one in corrected if one.scale is None}
-    for setting, reached in _spread_all(by_node, norms, _error_way, _unit_ball).items():
-        corrected[setting] = _scaled_by_node(beliefs, reached, typical)
-    return corrected
-
-
-def smooth(
-    starts: Mapping[Setting, Tensor], norms: Mapping[str, sparse.csr_matrix]
-) -> dict[Setting, Tensor]:
-    """The spread results, by setting; the starts have known labels in their places."""
-    return _spread_all(starts, norms, lambda one: (one.second, one.smooth), _unit_interval)
+    by_node = setting.scale is None
+    after = _unit_ball if by_node else keep_seen
+    reached = spread(norms[setting.first], error, setting.correct, after)
+    if by_node:
+        return _scaled_by_node(beliefs, reached, float(error.abs().sum()) / len(labels))
+    return beliefs + (setting.scale or 0.0) * reached
 
 
 def spread(
     matrix: sparse.csr_matrix,
     start: Tensor,
-    alphas: Sequence[float],
+    alpha: float,
     after: Callable[[Tensor], Tensor],
     steps: int = 50,
 ) -> Tensor:
-    """Z ← after(α·A·Z + (1−α)·start), `steps` times; several α side by side, in one pass over A.
-    The start has the shape (N, len(alphas), n_classes)."""
-    far = torch.tensor(alphas)[:, None]
-    kept = torch.tensor([1.0 - alpha for alpha in alphas])[:, None] * start
+    """Z ← after(α·A·Z + (1−α)·start), `steps` times, from the start (N, n_classes)."""
+    kept = (1.0 - alpha) * start
     result = start
     for _ in range(steps):
-        stepped = matrix @ result.reshape(len(start), -1).numpy()
-        result = after(far * torch.from_numpy(stepped).view(start.shape) + kept)
+        result = after(alpha * torch.from_numpy(matrix @ result.numpy()) + kept)
     return result
-
-
-def _spread_all(
-    starts: Mapping[Setting, Tensor],
-    norms: Mapping[str, sparse.csr_matrix],
-    way: Callable[[Setting], tuple[str, float]],
-    after: Callable[[Tensor], Tensor],
-) -> dict[Setting, Tensor]:
-    """Settings of one normalisation side by side; `way` names it, and says how far to spread."""
-    found: dict[Setting, Tensor] = {}
-    for name, matrix in norms.items():
-        group = [setting for setting in starts if way(setting)[0] == name]
-        if group:
-            start = torch.stack([starts[setting] for setting in group], dim=1)
-            reached = spread(matrix, start, [way(setting)[1] for setting in group], after)
-            found.update(zip(group, reached.unbind(dim=1), strict=True))
-    return found
-
-
-def _error_way(setting: Setting) -> tuple[str, float]:
-    return setting.first, setting.correct
 
 
 def _scaled_by_node(
