@@ -291,25 +291,6 @@ def read_run(which: str) -> Callable[[bytes, Path], None]:
     return read
 
 
-def table_sample() -> bytes:
-    place = {
-        "method": "auto",
-        "label": "auto",
-        "dataset": "cora",
-        "mean": 72.5,
-        "std": 1.2,
-        "seeds": 1,
-        "asked": 3,
-    }
-    rows = [{**place, "paper": None, "note": "<i>"}]
-    return json.dumps({"table": 1, "rows": rows, "verdicts": ["v"], "test": "t"}).encode()
-
-
-def read_table(content: bytes, folder: Path) -> None:
-    put(folder, "table-1.json", content)
-    render_page(find_sources([folder]))
-
-
 JOB = Job("row", RunSpec(), 0, data="d", code="c")
 
 
@@ -472,7 +453,6 @@ READERS: dict[str, Reader] = {
     "manifest": Reader(read_run("manifest"), lambda: json.dumps(run_sample()).encode()),
     "row": Reader(read_run("row"), lambda: json.dumps(row_sample()).encode()),
     "nodes": Reader(read_run("nodes"), nodes_sample),
-    "table": Reader(read_table, table_sample),
     "store": Reader(read_store, store_sample),
     "reconstruction.json": Reader(read_reconstruction, reconstruction_json),
     "reconstruction.safetensors": Reader(read_reconstruction_tensors, reconstruction_tensor_file),

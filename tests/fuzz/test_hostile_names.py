@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz import readers
-from fuzz.mutations import as_text
 from graphkeel.certificate import certificate_bytes
 from graphkeel.cli.main import main
 from graphkeel.core.text import printable
@@ -40,7 +39,7 @@ EVIL = [
 
 
 def folder_with(name: str, folder: Path) -> Path:
-    """A run, a table, a certificate and a figure in which every free string is `name`."""
+    """A run, a certificate and a figure in which every free string is `name`."""
     spec = dict.fromkeys(("dataset", "model", "method", "labels", "split", "features"), name)
     manifest = {"spec": {**spec, "pca": name}, "program": name, "torch": name}
     row = {
@@ -50,13 +49,6 @@ def folder_with(name: str, folder: Path) -> Path:
         "weights": name,
     }
     readers.write_run(folder, json.dumps(manifest), json.dumps(row), readers.nodes_sample())
-    place = dict.fromkeys(("method", "label", "dataset", "note", "group"), name)
-    places = [{**place, "mean": 1.0, "std": 1.0, "seeds": 1, "asked": 1, "paper": None}]
-    readers.put(
-        folder,
-        "table-1.json",
-        as_text({"table": name, "rows": places, "verdicts": [name], "test": name}),
-    )
     content = readers.certificate_content("contraction")
     told = {
         **content,

@@ -79,7 +79,6 @@ def test_changed_bytes_are_read_or_refused(name: str, count: int) -> None:
 
 JSON_READERS: dict[str, tuple[Callable[[], Any], Callable[[Any], bytes]]] = {
     "problem.json": (lambda: json.loads(READERS["problem.json"].sample()), as_text),
-    "table": (lambda: json.loads(readers.table_sample()), as_text),
     "reconstruction.json": (lambda: json.loads(readers.reconstruction_json()), as_text),
     "manifest": (readers.run_sample, as_text),
     "row": (readers.row_sample, as_text),
@@ -258,7 +257,7 @@ def test_a_small_archive_of_many_zeros_is_refused(name: str, key: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["problem.json", "certificate", "manifest", "row", "table", "reconstruction.json"],
+    ["problem.json", "certificate", "manifest", "row", "reconstruction.json"],
 )
 def test_deep_nesting_and_endless_numbers_are_refused(name: str) -> None:
     for content in (

@@ -61,4 +61,3 @@ def test_the_table_compares_every_row_on_the_same_model_and_nodes(
     assert fine_tuned["0 target labels"]["gain"] == 0
     assert fine_tuned["0 target labels"]["refused"] == 2
     assert (tmp_path / "table-adapt.md").exists()
-    assert main(["report", str(tmp_path)]) == 0

@@ -1,4 +1,4 @@
-"""What `auto` decides before it steers."""
+"""The decision of `auto` before it steers."""
 
 from __future__ import annotations
 
