@@ -1,7 +1,7 @@
 """The loop on a real graph, run to its equilibrium: Ŷ⁺ = GNN(X(Ŷ), A).
 
-The model's first layer is linear, so it is applied to controllers and given features once, not in
-every step: a step costs the same for twenty features as for three thousand."""
+The model's first layer is linear, so the given features go through it once; in each step only those
+of the controlled nodes do."""
 
 from __future__ import annotations
 
@@ -37,10 +37,7 @@ class GraphRun:
 class GraphLoop:
     """The closed loop of a recognised model on a graph with given features (N, d) and edges (2, E).
 
-    The controllers of the classes act at `nodes` (M,), each at those with its label (M,): there
-    the feature is h_c + B_c·t_c(ŷ_v). Products of the first layer's weights with all h_c and B_c
-    are made once.
-    """
+    The controllers of the classes act at `nodes` (M,), each at those with its label (M,)."""
 
     def __init__(
         self,
@@ -57,14 +54,8 @@ class GraphLoop:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
             self.matrix = matrix.to_sparse_csr()  # products are several times as fast
-        shares = torch.stack([(labels == c).double() for c in controls], dim=1)
-        self.controls = list(zip(controls.values(), shares.unsqueeze(2).unbind(1), strict=True))
-        outer = torch.cat([control.outer.double() for control in controls.values()], dim=1)
-        offsets = torch.stack([control.offset.double() for control in controls.values()])
-        first = aggregation.layers[0]
-        self.given = [_projected(x, branch) for branch in first]
-        self.rest = [shares @ (offsets @ one.weight.T) + one.bias for one in first]
-        self.lifts = [(one.weight @ outer).T for one in first]
+        self.controls = [(labels == c, control) for c, control in controls.items()]
+        self.given = [_projected(x, branch) for branch in aggregation.layers[0]]
 
     def answer(self) -> Tensor:
         """The model's answer to the given features, shape (N, n)."""
@@ -72,12 +63,13 @@ class GraphLoop:
 
     def step(self, states: Tensor) -> Tensor:
         """Ŷ⁺ of states Ŷ, float64, shape (N, n)."""
-        own = states[self.nodes]
-        lifted = torch.cat([share * control.lifted(own) for control, share in self.controls], dim=1)
-        pairs = zip(self.given, self.rest, self.lifts, strict=True)
-        return self._answer(
-            [given.index_copy(0, self.nodes, rest + lifted @ lift) for given, rest, lift in pairs]
-        )
+        fed = [given.clone() for given in self.given]
+        for own, control in self.controls:
+            nodes = self.nodes[own]
+            features = control(states[nodes])
+            for branch, part in zip(self.aggregation.layers[0], fed, strict=True):
+                part[nodes] = features @ branch.weight.T + branch.bias
+        return self._answer(fed)
 
     def _answer(self, fed: list[Tensor]) -> Tensor:
         """The model's answer, given the first layer's values before they are spread."""
