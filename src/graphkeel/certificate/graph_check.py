@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,7 @@ class Enclosure:
     def residual_bound(self) -> float:
         """An upper bound of max_v V(loop(Ŷ)_v − Ŷ_v)/s_v, in exact arithmetic over the given
         numbers."""
-        features = _Features(self.certificate, self.graph)
-        after = run_layers(self.layers, self.operator, features.through)
+        after = self._answer(anchors=False)
         apart = np.abs(after.value - self.graph.states) * (1 + 4 * UNIT) + after.error
         largest = ((apart @ self.gauge) / self.operator.s_low).max()
         return float(finite(largest * SLACK + TINY))
@@ -119,9 +119,7 @@ class Enclosure:
         of the distance there, the largest number in an anchor, and how many nodes, at least, have
         a class that is certain and that the anchors lead to."""
         apart = self._distances(residual, slack)
-        features = _Features(self.certificate, self.graph, anchors=True)
-        answer = run_layers(self.layers, self.operator, features.through)
-        written, clear = answer.clear_classes(slack)
+        written, clear = self._answer(anchors=True).clear_classes(slack)
         best, certain = self.classes(residual)
         anchors = [decode_array(entry["anchor"]) for entry in self.certificate["classes"]]
         return {
@@ -135,11 +133,38 @@ class Enclosure:
     @np.errstate(all="ignore")
     def features(self, *, anchors: bool, dtype: type[np.floating[Any]]) -> NDArray[Any]:
         """The features at the stored states, or the written ones, shape (N, d); rounded."""
-        made = _Features(self.certificate, self.graph, anchors=anchors)
         found = self.graph.x.astype(dtype)
         for rows in row_slices(len(self.graph.nodes), found.shape[1]):
-            found[self.graph.nodes[rows]] = made.controlled(rows).value
+            found[self.graph.nodes[rows]] = self._controlled(rows, anchors=anchors).value
         return found
+
+    def _answer(self, *, anchors: bool) -> Bounded:
+        """The model's answer to the features at the stored states, or to the written ones."""
+        x, nodes = self.graph.x, self.graph.nodes
+
+        def through(weight: Floats, bias: Floats) -> Bounded:
+            given = through_rows(lambda rows: Bounded.exact(x[rows]), len(x), weight, bias)
+            controlled = partial(self._controlled, anchors=anchors)
+            own = through_rows(controlled, len(nodes), weight, bias)
+            value, error = given.value.copy(), given.error.copy()
+            value[nodes], error[nodes] = own.value, own.error
+            return Bounded(value, error)
+
+        return run_layers(self.layers, self.operator, through)
+
+    def _controlled(self, rows: slice, *, anchors: bool) -> Bounded:
+        """Features of some of the labelled nodes: h*_c of their class c, or f_c of their states."""
+        nodes, labels = self.graph.nodes[rows], self.graph.labels[rows]
+        value = np.empty((len(nodes), self.graph.x.shape[1]))
+        error = np.zeros_like(value)
+        for entry in self.certificate["classes"]:
+            own = labels == entry["class"]
+            if anchors:
+                value[own] = decode_array(entry["anchor"])
+                continue
+            made = _controller(entry["controller"], self.graph.states[nodes[own]])
+            value[own], error[own] = made.value, made.error
+        return Bounded(value, error)
 
     def _radius(self, residual: float) -> Floats:
         """How far V lets the equilibrium be from each node's state, shape (N,)."""
@@ -152,11 +177,9 @@ class Enclosure:
         radius = self._radius(residual)[self.graph.nodes]
         sources = [entry["controller"] for entry in self.certificate["classes"]]
         steepest = max(_steepness(source, self.gauge) for source in sources)
-        at_states = _Features(self.certificate, self.graph)
-        at_rest = _Features(self.certificate, self.graph, anchors=True)
         found = np.empty(len(radius))
         for rows in row_slices(len(radius), self.graph.x.shape[1]):
-            here, there = at_states.controlled(rows), at_rest.controlled(rows)
+            here, there = (self._controlled(rows, anchors=one) for one in (False, True))
             gap = np.abs(here.value - there.value) * (1 + 4 * UNIT)
             gap += slack * (here.error + there.error)
             found[rows] = gap.max(axis=1) + steepest * radius[rows]
@@ -198,47 +221,6 @@ def _check_shapes(
     )
     if not fits:
         raise CertificateError("the stored states do not fit the graph and the certificate")
-
-
-@dataclass(frozen=True, eq=False)
-class _Features:
-    """The model's input: f_c(ŷ_v) at nodes v with the label c, given features at others.
-
-    Attributes:
-        certificate: with controllers and anchors.
-        graph: with the states.
-        anchors: h*_c in place of f_c(ŷ_v).
-    """
-
-    certificate: Mapping[str, Any]
-    graph: GraphStates
-    anchors: bool = False
-
-    def controlled(self, rows: slice) -> Bounded:
-        """The features of some of the labelled nodes."""
-        nodes, labels = self.graph.nodes[rows], self.graph.labels[rows]
-        value = np.empty((len(nodes), self.graph.x.shape[1]))
-        error = np.empty_like(value)
-        for entry in self.certificate["classes"]:
-            own = labels == entry["class"]
-            part = self._of_class(entry, nodes[own])
-            value[own], error[own] = part.value, part.error
-        return Bounded(value, error)
-
-    def _of_class(self, entry: dict[str, Any], nodes: Ints) -> Bounded:
-        if not self.anchors:
-            return _controller(entry["controller"], self.graph.states[nodes])
-        anchor = decode_array(entry["anchor"])
-        return Bounded.exact(np.broadcast_to(anchor, (len(nodes), len(anchor))))
-
-    def through(self, weight: Floats, bias: Floats) -> Bounded:
-        """X·Wᵀ + b, shape (N, out)."""
-        x, nodes = self.graph.x, self.graph.nodes
-        given = through_rows(lambda rows: Bounded.exact(x[rows]), len(x), weight, bias)
-        own = through_rows(self.controlled, len(nodes), weight, bias)
-        value, error = given.value.copy(), given.error.copy()
-        value[nodes], error[nodes] = own.value, own.error
-        return Bounded(value, error)
 
 
 def _controller(source: list[list[dict[str, Any]]], states: Floats) -> Bounded:
