@@ -3,7 +3,6 @@ run folder."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
@@ -116,8 +115,7 @@ class _RunFolder:
 
 def run_seed(spec: RunSpec, seed: int) -> Outcome:
     """One split, one reconstruction; the model of a split is trained once for all methods."""
-    shared = replace(spec, method="none", labels="train", method_options={})
-    prepared = _prepared(type(shared), json.dumps(asdict(shared), sort_keys=True), seed)  # type: ignore[arg-type]
+    prepared = _prepared(replace(spec, method="none", labels="train", method_options={}), seed)
     task = prepared.task
     split = torch.zeros(task.n_nodes, dtype=torch.int8)
     for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=TRAINED):
@@ -161,11 +159,6 @@ def measured(
     return Outcome(row, result.features, nodes)
 
 
-@lru_cache(maxsize=2)
-def _prepared(kind: type[RunSpec], spec: str, seed: int) -> Prepared:
-    return prepare(kind(**json.loads(spec)), seed)
-
-
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """A split and the model trained on it, frozen; `base` are its scores, untouched."""
@@ -182,6 +175,9 @@ def prepare(spec: RunSpec, seed: int) -> Prepared:
     return_type = ReturnType.AUTO if spec.model == OWN else ReturnType.RAW
     frozen = FrozenModel(model, n_classes=task.n_classes, return_type=return_type)
     return Prepared(task, frozen, frozen(task.x, task.edge_index))
+
+
+_prepared = lru_cache(maxsize=2)(prepare)
 
 
 def model_of(spec: AnySpec, task: GraphTask, seed: int) -> nn.Module:
