@@ -72,7 +72,7 @@ def _written(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def shares_view(found: Sequence[dict[str, float]]) -> list[dict[str, Any]]:
-    """What answers rest on, in percent, largest first, over several fits; nothing where no sum of
+    """Shares of the evidence in percent, largest first, over several fits; nothing where no sum of
     evidence decided."""
     sums = {name: sum(one[name] for one in found) for name in (found[0] if found else ())}
     shares = {name: 100.0 * total / len(found) for name, total in sums.items()}
