@@ -9,7 +9,7 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from graphkeel.runs.adapt_case import Case, make_case
 from graphkeel.runs.method import MethodResult
-from graphkeel.runs.methods import reconstructor_of
+from graphkeel.runs.methods import decision_of, reconstructor_of
 from graphkeel.runs.run import SCORED, TRAINED, Outcome, measured
 from graphkeel.runs.specs import AdaptSpec
 
@@ -34,7 +34,7 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     if spec.method == "none":
         return MethodResult()
     there = on_target(spec, case)
-    decision = there.guard_.to_dict()
+    decision = decision_of(there)
     if there.model is not case.frozen.model:
         # features would mean nothing to the model that was handed over
         return MethodResult(there.scores(case.target.to_data()), None, decision)
