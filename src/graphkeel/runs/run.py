@@ -39,6 +39,7 @@ class Outcome:
     row: Row  # plain values
     features: Tensor | None  # the rewritten ones, shape (N, d); None where they were left alone
     nodes: dict[str, Tensor]  # what the report lists, a column a name, each of shape (N,)
+    scores: Tensor  # the method's, else the untouched model's, shape (N, n_classes)
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def measured(
         "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
         "weights": frozen.weights_hash,
     }
-    return Outcome(row, result.features, nodes)
+    return Outcome(row, result.features, nodes, scores)
 
 
 @lru_cache(maxsize=2)

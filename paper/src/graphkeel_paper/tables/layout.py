@@ -65,7 +65,8 @@ def with_worst(cell: Cell) -> str:
 
 COMPARISON = Layout(
     "row label group block column asked seeds mean std gain worst gain_low gain_high balanced "
-    "balanced_gain balanced_worst refused p_value p_holm seconds note method dataset paper",
+    "balanced_gain balanced_worst auc auc_gain auc_worst refused p_value p_holm seconds note "
+    "method dataset paper",
     _blocks,
     (
         "Each number: mean accuracy in percent (mean gain over the untouched model, worst seed's).",
