@@ -149,8 +149,6 @@ def test_every_format_shows_the_blocks():
     table = _filled([BASE, OURS], ["a → b"], {OURS.name: [_measured(70, 65)]}, seeds=1)
     assert "70.00 (+5.00, +5.00)" in table.render("text")
     assert "#### b\n\n|  | a → b |" in table.render("md")
-    assert r"Method & A $\to$ b \\" in table.render("latex")
-    assert "row,label,group,block" in table.render("csv")
 
 
 def test_unknown_rows_are_refused_and_the_base_always_stays():

@@ -3,8 +3,8 @@ models and rivals. Light to import."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from graphkeel.core.names import check_name
 from graphkeel.runs import specs
@@ -104,13 +104,7 @@ class InformedSpec(RunSpec):
 
 @dataclass(frozen=True)
 class AdaptSpec(_WithBases, specs.AdaptSpec):
-    """One method, ours or a rival, that takes a model from a source graph to a target graph; `keep`
-    says what a row is told to use of the source."""
-
-    keep: str = "graph"
-
-    def before_labels(self) -> Self:
-        return replace(super().before_labels(), keep="model")
+    """One method, ours or a rival, that takes a model from a source graph to a target graph."""
 
     def graph(self, name: str) -> RawGraph:
         from graphkeel_paper.datasets import load_graph
