@@ -3,7 +3,8 @@ models and rivals. Light to import."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from graphkeel.core.names import check_name
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from graphkeel.graph import GraphTask, RawGraph
+    from graphkeel.graph.features import FittedPca
     from graphkeel.runs.adapt_case import Case
     from graphkeel.runs.method import Method, MethodResult
 
@@ -120,3 +122,29 @@ class AdaptSpec(_WithBases, specs.AdaptSpec):
         from graphkeel_paper.adapt_methods import check_method
 
         check_method(self.method)
+
+
+@dataclass(frozen=True)
+class CentredSpec(AdaptSpec):
+    """The same on components fitted on the source, each graph's about their own mean, rows of
+    length one."""
+
+    def graph(self, name: str) -> RawGraph:
+        import numpy as np
+        from scipy import sparse
+
+        words = super().graph(name)
+        kept = _components(self.source, self.components).transform(sparse.csr_matrix(words.x))
+        kept -= kept.mean(axis=0)
+        kept /= np.maximum(np.linalg.norm(kept, axis=1, keepdims=True), 1e-12)
+        return replace(words, x=kept)
+
+
+@lru_cache(maxsize=1)
+def _components(source: str, count: int) -> FittedPca:
+    from scipy import sparse
+
+    from graphkeel.graph.features import FittedPca
+    from graphkeel_paper.datasets import load_graph
+
+    return FittedPca.fit(sparse.csr_matrix(load_graph(source).x), count)
