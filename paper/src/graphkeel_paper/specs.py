@@ -126,8 +126,8 @@ class AdaptSpec(_WithBases, specs.AdaptSpec):
 
 @dataclass(frozen=True)
 class CentredSpec(AdaptSpec):
-    """The same on components fitted on the source, each graph's about their own mean, rows of
-    length one."""
+    """Another graph, on components that are fitted on the source, each graph's about their own
+    mean, rows of length one."""
 
     def graph(self, name: str) -> RawGraph:
         import numpy as np
