@@ -97,7 +97,7 @@ def gain(table: str, method: str, dataset: str, name: str = "gain") -> str:
     """
     cell = stored(table).get((method, dataset))
     value = None if cell is None else cell.get(name)
-    return "–" if value is None else f"{value:+.1f}"
+    return "–" if value is None else signed(value)
 
 
 def published(table: str, method: str, dataset: str) -> str:
