@@ -501,8 +501,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "max(most, 0)) if leaf.signs[unit] else",
-            "max(most, 0)) if not leaf.signs[unit] else",
+            "most) if leaf.signs[unit] else",
+            "most) if not leaf.signs[unit] else",
             "sides of a unit cut exchanged",
         ),
         (

@@ -251,7 +251,7 @@ class Relaxation:
             return -1, most
         least = -self._most([-c for c in form], -constant, stages, box, low)
         if unit in leaf.signs:
-            return (max(least, 0), max(most, 0)) if leaf.signs[unit] else (-1, min(most, 0))
+            return (max(least, 0), most) if leaf.signs[unit] else (-1, 0)
         return least, most
 
     def _most(
