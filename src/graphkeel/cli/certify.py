@@ -7,8 +7,8 @@ prove them, write a certificate.
         the paper's free networks and its own loss
   keel certify --dataset my_graph.npz --model gcn --set shift=-0.5
         any field of LyapunovConfig, by its name
-  keel certify --form paper --engine smt --set steps=1 --set start_node=0 --set rounds=1000000
-        --set falsify_rounds=0 --set verify_seconds=45
+  keel certify --form paper --engine smt --set steps=1 --set start_node=0 --set rounds=1000000 \
+--set falsify_rounds=0 --set verify_seconds=45
         Algorithm 1 as it is printed: one node, one gradient step a round, Z3
 
 Writes certificate.json (check it with `keel check`; it holds the controllers),

@@ -16,9 +16,11 @@ from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
+from graphkeel.graph.labels import checked_labels
 from graphkeel.label.files import Batch
 from graphkeel.models import accuracy
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
+from graphkeel.report.fit_facts import suggested
 from graphkeel.runs.methods import reconstructor_of
 from graphkeel.runs.run import SCORED, TRAINED, VALIDATION, Prepared, node_columns, prepare
 from graphkeel.runs.specs import RunSpec
@@ -47,6 +49,9 @@ def run_feedback(
     first."""
     prepared = prepare(spec, seed)
     arriving = list(batches(prepared.task))
+    sizes = (prepared.task.n_nodes, prepared.task.n_classes)
+    for batch in arriving:  # wrong ones are refused before the fit
+        checked_labels(*batch, *sizes)
     fed_back = torch.cat([batch.nodes for batch in arriving])
     nodes = torch.arange(prepared.task.n_nodes)
     scored = prepared.task.test_mask & ~torch.isin(nodes, fed_back)
@@ -72,7 +77,10 @@ def run_feedback(
             save_tensors(file, _nodes(rec, prepared, scored))
             # steps and features at once; from spec and seed `opened` makes model and graph again
             origin = {"subject": subject, "spec": asdict(spec), "seed": seed}
-            rec.save(out, {**origin, "steps": [asdict(step) for step in steps]})
+            told = {"steps": [asdict(step) for step in steps]}
+            if number == len(arriving):
+                told["suggested"] = suggested(rec, prepared.base.argmax(dim=1).numpy())
+            rec.save(out, {**origin, **told})
         yield steps[-1]
 
 

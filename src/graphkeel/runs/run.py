@@ -38,6 +38,7 @@ class Outcome:
     row: Row  # plain values
     features: Tensor | None  # the rewritten ones, shape (N, d); None where they were left alone
     nodes: dict[str, Tensor]  # what the report lists, a column a name, each of shape (N,)
+    scores: Tensor  # the method's, else the untouched model's, shape (N, n_classes)
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def measured(
         "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
         "weights": frozen.weights_hash,
     }
-    return Outcome(row, result.features, nodes)
+    return Outcome(row, result.features, nodes, scores)
 
 
 @dataclass(frozen=True, eq=False)
