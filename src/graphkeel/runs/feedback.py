@@ -76,11 +76,11 @@ def run_feedback(
             file = out / "nodes" / f"seed-{seed:04d}.safetensors"
             save_tensors(file, _nodes(rec, prepared, scored))
             # steps and features at once; from spec and seed `opened` makes model and graph again
-            origin = {"subject": subject, "spec": asdict(spec), "seed": seed}
-            told = {"steps": [asdict(step) for step in steps]}
+            notes = {"subject": subject, "spec": asdict(spec), "seed": seed}
+            notes["steps"] = [asdict(step) for step in steps]
             if number == len(arriving):
-                told["suggested"] = suggested(rec, prepared.base.argmax(dim=1).numpy())
-            rec.save(out, {**origin, **told})
+                notes["suggested"] = suggested(rec, prepared.base.argmax(dim=1).numpy())
+            rec.save(out, notes)
         yield steps[-1]
 
 
