@@ -66,8 +66,7 @@ def run_feedback(
         start = time.perf_counter()
         if number == first:
             rec.fit(prepared.task.to_data())
-        # Batches that were finished before go in with the next one: the labels are the same in the
-        # same order.
+        # Batches that were finished before go in with the next one, in the same order.
         fresh = arriving[:number] if number == first else arriving[number - 1 : number]
         if fresh:
             rec.feedback(torch.cat([b.nodes for b in fresh]), torch.cat([b.labels for b in fresh]))
