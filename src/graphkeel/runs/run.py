@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from graphkeel.core.errors import ConfigError
 from graphkeel.core.statistics import percent
 from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
@@ -90,6 +91,8 @@ class _RunFolder:
         self.spec = spec
         self.store = Store(folder / FILE, versions=package_versions())
         self.reused = 0  # rows that were found
+        if (folder / "reconstruction.json").is_file():
+            raise ConfigError(f"{folder} holds a reconstruction", fix="Choose another --out.")
         manifest = {"spec": asdict(spec), "program": spec.PROGRAM, **package_versions()}
         published = spec.published()
         self.store.claim(manifest | ({"published": published} if published else {}))
