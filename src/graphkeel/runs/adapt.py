@@ -9,7 +9,7 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from graphkeel.runs.adapt_case import Case, make_case
 from graphkeel.runs.method import MethodResult
-from graphkeel.runs.methods import decision_of, reconstructor_of
+from graphkeel.runs.methods import reconstructor_of, result_of
 from graphkeel.runs.run import SCORED, TRAINED, Outcome, measured
 from graphkeel.runs.specs import AdaptSpec
 
@@ -33,15 +33,7 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     """`Reconstructor.adapt`, as a user calls it; nothing for `none`."""
     if spec.method == "none":
         return MethodResult()
-    there = on_target(spec, case)
-    decision = decision_of(there)
-    if there.model is not case.frozen.model:
-        # features would mean nothing to the model that was handed over
-        return MethodResult(there.scores(case.target.to_data()), None, decision)
-    if there.guard_.left_alone:
-        return MethodResult(None, None, decision)
-    scores = case.frozen.logits(there.features_, case.target.edge_index)
-    return MethodResult(scores, there.features_, decision)
+    return result_of(on_target(spec, case), case.target.to_data(), case.frozen.model)
 
 
 def on_target(spec: AdaptSpec, case: Case) -> Reconstructor:
