@@ -52,6 +52,10 @@ case("square, middle tangent touches", SHOW, below(SQUARE, 0.0, plain(1), BELOW_
 SCALED = [squared([0.25], (0, [[3.0]]))]
 case("square, scaled", ACCEPTED, below(SCALED, 10.5625 + TINY, plain(1)))
 case("square, scaled, touches", SHOW, below(SCALED, 10.5625, plain(1)))
+# x² − x ≤ 0 on [0, 1]: only the chord's slope shows it
+SLANTED = [*SQUARE, block([0.0], (0, [[-1.0]]), (1, [[1.0]]))]
+case("square, a slanted chord", ACCEPTED, below(SLANTED, TINY, plain(1), ([0.0], [1.0])))
+case("square, a slanted chord touches", SHOW, below(SLANTED, 0.0, plain(1), ([0.0], [1.0])))
 # x² − 2x + 1 ≥ 0 on [1, 3]: only the tangent at 1 shows it
 SHIFTED = [*SQUARE, block([1.0], (0, [[-2.0]]), (1, [[1.0]]))]
 

@@ -219,8 +219,7 @@ def _facts(result: CertifyResult, labels: list[int], out: Path) -> dict[str, Any
     entries = {entry["class"]: entry for entry in result.certificate["classes"]}
     facts = ("contraction", "kappa", "reason")
     counted = dict(result.graph.get("equilibrium", {}))
-    for name in ("controlled", "mixed", "labelled_led", "states_sha256"):
-        counted.pop(name, None)
+    counted.pop("states_sha256", None)
     return {
         "classes": [_row(outcome, entries[outcome.label]) for outcome in result.outcomes],
         "rounds": len(result.log),

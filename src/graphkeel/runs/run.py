@@ -3,7 +3,6 @@ run folder."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
@@ -40,6 +39,7 @@ class Outcome:
     row: Row  # plain values
     features: Tensor | None  # the rewritten ones, shape (N, d); None where they were left alone
     nodes: dict[str, Tensor]  # what the report lists, a column a name, each of shape (N,)
+    scores: Tensor  # the method's, else the untouched model's, shape (N, n_classes)
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,7 @@ class _RunFolder:
 
 def run_seed(spec: RunSpec, seed: int) -> Outcome:
     """One split, one reconstruction; the model of a split is trained once for all methods."""
-    shared = replace(spec, method="none", labels="train", method_options={})
-    prepared = _prepared(type(shared), json.dumps(asdict(shared), sort_keys=True), seed)  # type: ignore[arg-type]
+    prepared = _prepared(replace(spec, method="none", labels="train", method_options={}), seed)
     task = prepared.task
     split = torch.zeros(task.n_nodes, dtype=torch.int8)
     for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=TRAINED):
@@ -161,12 +160,7 @@ def measured(
         "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
         "weights": frozen.weights_hash,
     }
-    return Outcome(row, result.features, nodes)
-
-
-@lru_cache(maxsize=2)
-def _prepared(kind: type[RunSpec], spec: str, seed: int) -> Prepared:
-    return prepare(kind(**json.loads(spec)), seed)
+    return Outcome(row, result.features, nodes, scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +179,9 @@ def prepare(spec: RunSpec, seed: int) -> Prepared:
     return_type = ReturnType.AUTO if spec.model == OWN else ReturnType.RAW
     frozen = FrozenModel(model, n_classes=task.n_classes, return_type=return_type)
     return Prepared(task, frozen, frozen(task.x, task.edge_index))
+
+
+_prepared = lru_cache(maxsize=2)(prepare)
 
 
 def model_of(spec: AnySpec, task: GraphTask, seed: int) -> nn.Module:

@@ -26,7 +26,7 @@ _SPLITS = ("most", "biased", "random", "public")
 
 
 class _Spec(ABC):
-    """A specification that runs seed by seed, whichever kind it is."""
+    """A specification that runs seed by seed, whichever kind it is; hashed without its options."""
 
     PROGRAM: ClassVar[str] = "keel"  # whose command runs it
     model: str
@@ -87,8 +87,12 @@ class RunSpec(_Spec):
     split: str = "biased"
     features: str = "auto"  # auto, raw, rownorm, pca or pca-raw
     pca: int = 20  # number of components
-    model_options: dict[str, Any] = field(default_factory=dict)  # for the model's constructor
-    method_options: dict[str, Any] = field(default_factory=dict)  # for methods that take any
+    model_options: dict[str, Any] = field(
+        default_factory=dict, hash=False
+    )  # for the model's constructor
+    method_options: dict[str, Any] = field(
+        default_factory=dict, hash=False
+    )  # for methods that take any
 
     def __post_init__(self) -> None:
         check_name("labels", self.labels, LABELS)
@@ -162,7 +166,9 @@ class AdaptSpec(_Spec):
     # `auto` (components fitted on the source where it has more features than that), raw or rownorm
     features: str = "auto"
     components: int = 32  # how many
-    model_options: dict[str, Any] = field(default_factory=dict)  # for the model's constructor
+    model_options: dict[str, Any] = field(
+        default_factory=dict, hash=False
+    )  # for the model's constructor
 
     def __post_init__(self) -> None:
         check_name("the split", self.split, _SPLITS)
