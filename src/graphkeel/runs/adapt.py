@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.reconstruct.guard import balanced
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from graphkeel.runs.adapt_case import Case, make_case
 from graphkeel.runs.method import MethodResult
@@ -26,7 +27,8 @@ def outcome(spec: AdaptSpec, seed: int) -> Outcome:
     target = (case.frozen, case.target, known.labels)
     found = measured(seed, *target, split, known.base, lambda: spec.adapted(case))
     labels, *predicted = (found.nodes[name][known.scored] for name in ("y", "before", "after"))
-    before, after = (_balanced(part, labels) for part in predicted)
+    right = ((part == labels).numpy() for part in predicted)
+    before, after = (round(balanced(one, labels.numpy()), 6) for one in right)
     row = {**found.row, "balanced_base": before, "balanced": after}
     if case.target.n_classes == len(labels.unique()) == 2:
         answers = {"auc_base": known.base, "auc": found.scores}
@@ -58,10 +60,3 @@ def _auc(scores: Tensor, labels: Tensor) -> float:
     from sklearn.metrics import roc_auc_score
 
     return round(100.0 * float(roc_auc_score(labels, scores[:, 1] - scores[:, 0])), 6)
-
-
-def _balanced(predicted: Tensor, labels: Tensor) -> float:
-    """Accuracy averaged over the classes, in percent."""
-    right = (predicted == labels).float()
-    shares = [float(right[labels == label].mean()) for label in labels.unique()]
-    return round(100.0 * sum(shares) / len(shares), 6)
