@@ -275,7 +275,7 @@ class Relaxation:
             if not any(own) and not pulls:
                 skipped += BITS
                 continue
-            by = self.exps[k] - exp + BITS * (len(stages) - k) - skipped
+            by = self.exps[k] - exp + BITS * (len(stages) - k)  # with pulls no stage is left out
             form = [c << BITS for c in form]
             for c, line in zip(own, stage, strict=True):
                 pull = pulls.get(line.unit, 0) << by if pulls else 0
