@@ -249,10 +249,9 @@ class Relaxation:
         most = self._most(form, constant, stages, box, up)
         if most <= 0 and unit not in self.row.squares:
             return -1, most
-        least = -self._most([-c for c in form], -constant, stages, box, low)
         if unit in leaf.signs:
-            return (max(least, 0), most) if leaf.signs[unit] else (-1, 0)
-        return least, most
+            return (0, most) if leaf.signs[unit] else (-1, 0)
+        return -self._most([-c for c in form], -constant, stages, box, low), most
 
     def _most(
         self,
