@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import MessagePassing
 
 from graphkeel.core.errors import ModelError
 from graphkeel.graph.propagate.adjacency import normalise_as_given
-from graphkeel.graph.propagate.local import as_tensor
+from graphkeel.graph.propagate.local import as_tensor, row_blocks
 from graphkeel.models.batched import Batches, fields_of
 from graphkeel.models.calling import Style
 from graphkeel.models.frozen import FrozenModel
@@ -181,8 +182,51 @@ def _by_messages(
     frozen: FrozenModel, basis: Tensor, edge_index: Tensor, _kwargs: Mapping[str, Any]
 ) -> tuple[nn.Module, Tensor]:
     """A copy on the directions; it meets one graph only, so layers that can keep its normalisation
-    do."""
-    return copy_along(frozen.module, basis, cached=True), edge_index
+    do, and where edges are many their messages are added up part by part."""
+    copied = copy_along(frozen.module, basis, cached=True)
+    for layer in copied.modules():
+        if isinstance(layer, MessagePassing) and layer.aggr in ("add", "sum"):
+            layer.propagate = partial(_part_by_part, layer.propagate)  # type: ignore[method-assign]
+            layer.edge_updater = partial(_made_again, layer.edge_updater)  # type: ignore[method-assign]
+    return copied, edge_index
+
+
+_again = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
+
+
+def _part_by_part(
+    propagate: Callable[..., Tensor],
+    edge_index: Any,
+    *,
+    few: int = 1 << 20,
+    most: int = 1 << 17,
+    **values: Any,
+) -> Tensor:
+    """The sum of a layer's messages, of some edges after the others; these are made again when
+    gradients are carried back, so that no more of them are held at once."""
+    n_edges = edge_index.shape[1]
+    if not isinstance(edge_index, Tensor) or edge_index.is_sparse_csr or n_edges <= few:
+        return propagate(edge_index, **values)
+
+    def some(edges: slice) -> Tensor:
+        own = {
+            name: value[edges] if isinstance(value, Tensor) and len(value) == n_edges else value
+            for name, value in values.items()
+        }
+        return propagate(edge_index[:, edges], **own)
+
+    found: Any = 0
+    for edges in row_blocks(n_edges, most):
+        found = found + _again(some, edges)
+    return found  # type: ignore[no-any-return]
+
+
+def _made_again(
+    function: Callable[..., Tensor], edge_index: Any, *, few: int = 1 << 20, **values: Any
+) -> Tensor:
+    """What a layer knows of many edges is made again when gradients are carried back."""
+    is_many = edge_index.shape[1] > few
+    return _again(function, edge_index, **values) if is_many else function(edge_index, **values)
 
 
 def copy_along(model: nn.Module, basis: Tensor | None, *, cached: bool) -> nn.Module:

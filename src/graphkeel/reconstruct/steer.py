@@ -80,6 +80,8 @@ class SteerSettings:
         first_step: mean relative change of the first trial step.
         tried: trials of a line search, whose lengths are guessed on about
         searched: evenly spaced nodes; whether V falls is seen on all.
+        is_cut: the graph is so large that `passes` are cut: then the answers are those that the
+            loop has seen last, with no further pass.
     """
 
     margin: float = 0.3
@@ -101,6 +103,7 @@ class SteerSettings:
     first_step: float = 0.01
     tried: int = 6
     searched: int = 20_000
+    is_cut: bool = False
 
     def at_size(self, n_nodes: int) -> SteerSettings:
         """With the passes that a graph may spend.
@@ -110,8 +113,8 @@ class SteerSettings:
         """
         budget = max(self.fewest_passes, self.work // max(1, n_nodes))
         most = max(2 * self.fewest_passes, budget)
-        fewer = min(self.passes, budget), min(self.most_passes, most)
-        return replace(self, passes=fewer[0], most_passes=fewer[1])
+        fewer = {"passes": min(self.passes, budget), "most_passes": min(self.most_passes, most)}
+        return replace(self, **fewer, is_cut=budget < self.passes)
 
 
 @dataclass(frozen=True)
@@ -185,8 +188,9 @@ def steer(
         loop = _Loop(model, loss, chosen, start)
         del start
     moves = length * loop.run()
-    fall, unit, passes = tuple(loop.fall), model.unit, model.passes + (earlier is None)
-    last = None if earlier is None else loop.logits * unit  # asked as the fit has found it may be
+    is_asked = earlier is None and not chosen.is_cut
+    fall, unit, passes = tuple(loop.fall), model.unit, model.passes + is_asked
+    last = None if is_asked else loop.logits * unit  # asked as the loop has found it may be
     del loop, model, linear, narrow  # the whole model needs the room for its messages
     release_memory()
     features = moved_along(x, moves, basis)
