@@ -140,10 +140,6 @@ class Scene:
         again = walked_on(self.matrix, flat, self._stale, anew, *numbers)
         return again.reshape(self.n_nodes, *found.shape[1:])
 
-    @property
-    def beliefs(self) -> Array:
-        return rowwise(softmax, self.logits)
-
     @cached_property
     def smoothed_beliefs(self) -> Array:
         return self.walked("model~", None, softmax, self.logits)

@@ -168,7 +168,7 @@ def steer(
     chosen = (settings or SteerSettings()).at_size(len(x))
     check_finite(x, "features")
     length = typical_length(x)
-    loss = _loss(wanted, posterior.to(x), chosen)
+    loss = _Loss(wanted, posterior.to(x).gather(1, wanted[:, None]), chosen.margin)
     model: _Affine | _Asked
     if linear is not None:
         model = _Affine(linear, x, length, chosen.damping * chosen.ridge)
@@ -251,7 +251,7 @@ class _Loss:
     margin: float
 
     def value(self, logits: Tensor) -> float:
-        return float(fold(_sum, self.of_nodes(logits)))
+        return float(fold(lambda part: float(part.sum()), self.of_nodes(logits)))
 
     def of_nodes(self, logits: Tensor) -> Tensor:
         """The terms of the nodes, float64, shape (N,)."""
@@ -301,18 +301,6 @@ def _margins(logits: Tensor, wanted: Tensor) -> Tensor:
 def _hashed(logits: Tensor) -> Tensor:
     factors = [pow(6364136223846793005, k + 1, 2**63) for k in range(logits.shape[1])]
     return ((1e4 * logits).round().long() * torch.tensor(factors).to(logits.device)).sum(dim=1)
-
-
-def _sum(part: Tensor) -> float:
-    return float(part.sum(dtype=torch.float64))
-
-
-def _squared(part: Tensor) -> float:
-    return float(part.double().square().sum())
-
-
-def _loss(wanted: Tensor, posterior: Tensor, settings: SteerSettings) -> _Loss:
-    return _Loss(wanted, posterior.gather(1, wanted[:, None]), settings.margin)
 
 
 class _Affine:
@@ -552,7 +540,8 @@ class _Loop:
         return place
 
     def _value(self, logits: Tensor, coefficients: Tensor) -> float:
-        return self.loss.value(logits) + 0.5 * self.ridge * float(fold(_squared, coefficients))
+        change = fold(lambda part: float(part.double().square().sum()), coefficients)
+        return self.loss.value(logits) + 0.5 * self.ridge * float(change)
 
     def _see(self, logits: Tensor) -> None:
         """Take these answers for those to the coefficients."""
