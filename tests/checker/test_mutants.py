@@ -77,7 +77,7 @@ def test_every_written_mutant_has_its_place() -> None:
 
 
 def test_a_few_written_mutants_are_killed() -> None:
-    assert survivors("--written", "--count", "40") == ""
+    assert survivors("--written", "--count", "20") == ""
 
 
 @pytest.mark.slow
@@ -86,7 +86,7 @@ def test_every_written_mutant_is_killed() -> None:
 
 
 def test_a_few_mutants_by_rule_are_killed() -> None:
-    assert survivors("--count", "25") == ""
+    assert survivors("--count", "12") == ""
 
 
 @pytest.mark.slow
