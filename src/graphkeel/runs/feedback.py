@@ -69,8 +69,7 @@ def run_feedback(
         start = time.perf_counter()
         if number == first:
             rec.fit(prepared.task.to_data())
-        # Batches that were finished before go in with the next one: the labels are the same in the
-        # same order.
+        # Batches that were finished before go in with the next one, in the same order.
         fresh = arriving[:number] if number == first else arriving[number - 1 : number]
         if fresh:
             rec.feedback(torch.cat([b.nodes for b in fresh]), torch.cat([b.labels for b in fresh]))
@@ -79,11 +78,11 @@ def run_feedback(
             file = out / "nodes" / f"seed-{seed:04d}.safetensors"
             save_tensors(file, _nodes(rec, prepared, scored))
             # steps and features at once; from spec and seed `opened` makes model and graph again
-            origin = {"subject": subject, "spec": asdict(spec), "seed": seed}
-            told = {"steps": [asdict(step) for step in steps]}
+            notes = {"subject": subject, "spec": asdict(spec), "seed": seed}
+            notes["steps"] = [asdict(step) for step in steps]
             if number == len(arriving):
-                told["suggested"] = suggested(rec, prepared.base.argmax(dim=1).numpy())
-            rec.save(out, {**origin, **told})
+                notes["suggested"] = suggested(rec, prepared.base.argmax(dim=1).numpy())
+            rec.save(out, notes)
         yield steps[-1]
 
 
