@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -96,6 +97,14 @@ def test_columns_and_names_are_checked_before_the_page(run_folder, tmp_path, cap
     assert "3 classes need as many names" in capsys.readouterr().err
     assert main(["label", str(run_folder), "--show", str(names)]) == 2
     assert "a column node" in capsys.readouterr().err
+
+
+def test_a_place_for_answers_that_cannot_be_made(run_folder, tmp_path, capsys):
+    pytest.importorskip("starlette", reason="pip install 'graphkeel[label]'")
+    folder = shutil.copytree(run_folder, tmp_path / "run", ignore=lambda *_: ["label"])
+    (folder / "label").write_text("a file")
+    assert main(["label", str(folder)]) == 2
+    assert "cannot be made" in capsys.readouterr().err
 
 
 def started(folder) -> tuple[subprocess.Popen, object]:

@@ -89,18 +89,15 @@ def _class_row(entry: dict[str, Any]) -> dict[str, Any]:
     radius = entry["conclusion"].get("radius")
     return {
         "label": entry["class"],
-        "form": entry["form"],
         "verdict": entry["verdict"],
         "conditions": {name: conditions[name]["verdict"] for name in CONDITIONS},
         "engines": sorted(
             {conditions[name]["engine"] for name in ("positivity", "decrease", "invariance")}
         ),
         "distance": at_most(conditions["representative"]["distance"], 3),
-        "kind": entry["conclusion"]["kind"],
         "sentence": entry["conclusion"]["sentence"],
         "radius": "" if radius is None else at_most(radius, 3),
         "rho": problem["rho"],
-        "hole_radius": problem["hole_radius"],
     }
 
 
