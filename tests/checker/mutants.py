@@ -501,8 +501,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "most) if leaf.signs[unit] else",
-            "most) if not leaf.signs[unit] else",
+            "(0, most) if leaf.signs[unit] else",
+            "(0, most) if not leaf.signs[unit] else",
             "sides of a unit cut exchanged",
         ),
         (
@@ -525,8 +525,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "least = -self._most([-c for c in form], -constant,",
-            "least = -self._most([-c for c in form], constant,",
+            "return -self._most([-c for c in form], -constant,",
+            "return -self._most([-c for c in form], constant,",
             "a lower bound with the wrong constant",
         ),
         (

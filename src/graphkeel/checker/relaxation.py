@@ -249,10 +249,9 @@ class Relaxation:
         most = self._most(form, constant, stages, box, up)
         if most <= 0 and unit not in self.row.squares:
             return -1, most
-        least = -self._most([-c for c in form], -constant, stages, box, low)
         if unit in leaf.signs:
-            return (max(least, 0), most) if leaf.signs[unit] else (-1, 0)
-        return least, most
+            return (0, most) if leaf.signs[unit] else (-1, 0)
+        return -self._most([-c for c in form], -constant, stages, box, low), most
 
     def _most(
         self,
@@ -275,7 +274,7 @@ class Relaxation:
             if not any(own) and not pulls:
                 skipped += BITS
                 continue
-            by = self.exps[k] - exp + BITS * (len(stages) - k) - skipped
+            by = self.exps[k] - exp + BITS * (len(stages) - k)  # with pulls no stage is left out
             form = [c << BITS for c in form]
             for c, line in zip(own, stage, strict=True):
                 pull = pulls.get(line.unit, 0) << by if pulls else 0
