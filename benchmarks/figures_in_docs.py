@@ -368,7 +368,7 @@ def moved(file: str, name: str = "") -> str:
 
     Args:
         file: a table in benchmarks/results.
-        name: what the gain is of: nothing (accuracy), `balanced_` or `auc_`.
+        name: what the gain is of: nothing (accuracy), or `balanced_`.
     """
     rows = cells(file)
     blocks = list(dict.fromkeys(cell["block"] for cell in rows))
@@ -796,7 +796,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "adapt": lambda: moved("table-adapt-citations"),
     "adapt-twitch": lambda: moved("table-adapt-twitch"),
     "adapt-twitch-areas": lambda: areas("table-adapt-twitch", "0 target labels"),
-    "adapt-twitch-auc": lambda: moved("table-adapt-twitch", "auc_"),
     "adapt-twitch-balanced": lambda: moved("table-adapt-twitch", "balanced_"),
     "all-val": all_val,
     "certificates": certificates,
