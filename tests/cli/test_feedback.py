@@ -74,7 +74,7 @@ def test_bad_label_files(tmp_path, text):
 def test_labels_out_of_range_end_with_one_message(tmp_path, capsys):
     path = tmp_path / "new.csv"
     path.write_text("node,label\n5000,1\n")
-    assert main(["feedback", "--labels", str(path)]) == 2
-    error = capsys.readouterr().err
-    assert "5000" in error
-    assert "Traceback" not in error
+    assert main(["feedback", "--labels", str(path), "--out", str(tmp_path / "out")]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error == "keel feedback: nodes must be integers in 0..1796 (got [5000])."
+    assert list((tmp_path / "out").iterdir()) == [], "refused before anything is fitted"

@@ -334,7 +334,7 @@ def test_large_graphs_have_fewer_passes() -> None:
     x, wanted = torch.randn(200, 6), torch.randint(0, 3, (200,))
     weight = torch.randn(6, 3)
     posterior = torch.nn.functional.one_hot(wanted, 3).float()
-    few = SteerSettings(work=200 * 9, fewest_passes=5, goal=1.1, progress=-1.0)
+    few = SteerSettings(work=200 * 9, fewest_passes=4, goal=1.1, progress=-1.0)
     found = steer(lambda a: (a @ weight).tanh(), x, wanted, posterior, few)
     assert found.passes <= 9
     assert found.fall[-1] < found.fall[0]
@@ -392,7 +392,10 @@ def test_it_begins_where_it_was_left() -> None:
     change = (features - x[:3]).norm(dim=1)
     now = x.clone()
     now[1] *= 2.0  # its features are others by now
-    earlier = Earlier(features, change, torch.tensor([[1.0, 0.0]] * 4))
+    answers = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    wanted = torch.tensor([0, 0, 1, 0])  # the second and the third are answered otherwise
+    earlier = Earlier(features, change, answers)
     expected = torch.zeros(4, 4)
-    expected[0, 3] = 0.2
-    torch.testing.assert_close(earlier.coefficients(now, 1.0, torch.eye(4)), expected)
+    expected[:2, 3] = 0.2  # the second as the only other one of its class
+    begin = earlier.coefficients(now, wanted, 1.0, torch.eye(4))
+    torch.testing.assert_close(begin, expected)

@@ -107,8 +107,10 @@ class Cluster:
 
     # ---- what `graphkeel.graph.propagate.rowwise` and `local` ask for
 
-    def rowwise(self, function: Callable[..., Array], arrays: Sequence[Any]) -> Stored:
-        """function(part, …) of all rows, in files."""
+    def rowwise(self, function: Callable[..., Array], arrays: Sequence[Any]) -> Any:
+        """function(part, …) of all rows, in files; of tensors described, and not yet computed."""
+        if isinstance(arrays[0], Lazy):
+            return Lazy(self, len(self), function, arrays)
         return self.written(partial(_rowwise, function, arrays, self.block))
 
     def written(self, task: Callable[..., Any]) -> Stored:
@@ -184,10 +186,6 @@ class Cluster:
     def tensor(self, array: Stored) -> Lazy:
         """The array as torch's functions take it."""
         return Lazy.of(array, self)
-
-    def lazy(self, function: Callable[..., Any], *values: Any) -> Lazy:
-        """A function of rows, described and not yet computed."""
-        return Lazy(self, len(self), function, values)
 
     def __len__(self) -> int:
         return self.bounds[-1]

@@ -56,11 +56,6 @@ class Anchors:
     residuals: tuple[float, ...]
     controller: str
 
-    @property
-    def relative_residual(self) -> float:
-        """The worst class's residual, relative to the strength."""
-        return max(self.residuals) / self.strength
-
 
 def solve_anchors(
     plant: Plant,
@@ -121,9 +116,7 @@ def blendable_anchors(
     return Anchors(torch.stack(features), strength, tuple(residuals), _NON_NEGATIVE)
 
 
-def _searched_anchors(
-    plant: Plant, strength: float, settings: AnchorSettings = AnchorSettings()
-) -> Anchors:
+def _searched_anchors(plant: Plant, strength: float, settings: AnchorSettings) -> Anchors:
     """Levenberg–Marquardt for all classes at once, on a head of which only the answers are known.
 
     What the steps could not reach is in the residuals."""

@@ -46,6 +46,8 @@ class Shown:
         try:
             with path.open(newline="", encoding="utf-8-sig") as file:
                 header, *rows = csv.reader(file)
+                if "node" not in header:
+                    raise ValueError(f"columns {', '.join(header)}")
                 at = header.index("node")
                 cells = {int(row[at]): tuple(row[:at] + row[at + 1 :]) for row in rows if row}
         except (OSError, UnicodeDecodeError, csv.Error, ValueError, IndexError) as error:

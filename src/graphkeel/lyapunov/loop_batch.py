@@ -85,11 +85,9 @@ class LoopBatch:
                     "a node to start from belongs to one class", got=f"{len(self.classes)} classes"
                 )
             return NodeStates(logits, config.start_node, len(self.classes))
-        targets = self.goals.equilibria
-        samples, hole = config.samples, config.epsilon
-        states = StateSet(logits, self.low, self.high, targets, samples, hole, self.settings)
-        states.fill(self.generator)
-        return states
+        box = (self.low, self.high, self.goals.equilibria)
+        size, hole = config.samples, config.epsilon
+        return StateSet(logits, *box, size, hole, self.settings, self.generator)
 
     @_one_thread()
     def fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:

@@ -151,7 +151,7 @@ class LinearMap:
 
 def _by_columns(values: Tensor, work: Callable[[Tensor, slice], Tensor]) -> Tensor:
     """Work on as many columns at a time as the processor's cache holds, on all of a cluster's."""
-    width = cached_width(len(values))
+    width = cached_width(len(values), least=8)
     if width >= values.shape[1] or home_of(values) is not None:
         return work(values, slice(None))
     found = torch.empty_like(values)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph.propagate.local import home_of, row_blocks
+from graphkeel.graph.propagate.rowwise import rowwise
 
 
 def relative_change(features: Tensor, x: Tensor) -> Tensor:
     """|x' − x| / |x| of every node, of features x' and x; for x = 0 relative to the median length,
     shape (N,)."""
-    usual = typical_length(x)
-    home = home_of(x)
-    if home is not None:
-        return home.lazy(_relative, features, x, usual)  # type: ignore[no-any-return]
-    parts = [_relative(features[rows], x[rows], usual) for rows in row_blocks(len(x))]
-    return torch.cat([*parts, x.new_zeros(0)])
+    return rowwise(partial(_relative, typical_length(x)), features, x)  # type: ignore[no-any-return]
 
 
-def _relative(features: Tensor, x: Tensor, usual: float) -> Tensor:
+def _relative(usual: float, features: Tensor, x: Tensor) -> Tensor:
     lengths = x.norm(dim=1)
     return (features - x).norm(dim=1) / torch.where(lengths > 0, lengths, usual)
 
@@ -28,16 +25,10 @@ def _relative(features: Tensor, x: Tensor, usual: float) -> Tensor:
 def moved_along(x: Tensor, moves: Tensor, directions: Tensor) -> Tensor:
     """x + moves · directionsᵀ, of moves (N, r) and directions (d, r), by blocks of rows; rows that
     do not move are those of x to the bit."""
-    home = home_of(x)
-    if home is not None:
-        return home.lazy(_moved, x, moves, directions)  # type: ignore[no-any-return]
-    moved = x.clone()
-    for rows in row_blocks(len(x)):
-        moved[rows] = _moved(x[rows], moves[rows], directions)
-    return moved
+    return rowwise(partial(_moved, directions), x, moves)  # type: ignore[no-any-return]
 
 
-def _moved(x: Tensor, moves: Tensor, directions: Tensor) -> Tensor:
+def _moved(directions: Tensor, x: Tensor, moves: Tensor) -> Tensor:
     change = moves @ directions.T
     is_moved = (change != 0).any(dim=1, keepdim=True)
     return torch.where(is_moved, change.add_(x), x)

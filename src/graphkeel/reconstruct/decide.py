@@ -131,16 +131,16 @@ class Decision:
         held: the same at judging labels, from evidence and weights that they had no part in, shape
             (n, C).
         rounds: the pools, one a round.
-        agreement: of neighbours beyond chance.
         evidence: by name, shape (N, S, C); that of the last set of labels counts.
+        agreement: of neighbours beyond chance, where weights were chosen.
         resumable: of a large graph.
     """
 
     scores: Array
     held: Array
     rounds: tuple[PoolWeights, ...]
-    agreement: float
     evidence: Evidence
+    agreement: float | None = None
     resumable: Resumable | None = None
 
     @property
@@ -301,9 +301,8 @@ def decide_again(
         scores, found, _ = _rounds(
             scene, labels, settings, lambda: next(coming), lambda *_: None, unused.__getitem__
         )
-    agreement = neighbour_agreement(scene, known, settings.seen_edges)
     held = np.zeros((0, known.n_classes), np.float32)
-    return Decision(scores, held, tuple(rounds), agreement, found, resumable)
+    return Decision(scores, held, tuple(rounds), found, resumable=resumable)
 
 
 def decide_with_more(

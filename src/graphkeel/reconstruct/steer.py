@@ -20,15 +20,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from graphkeel.core.memory import release_memory
 from graphkeel.core.steps import stage
-from graphkeel.graph.propagate.local import row_blocks
-from graphkeel.graph.propagate.rowwise import stored
+from graphkeel.graph.propagate.rowwise import fold, rowwise, stored
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import Forward, Narrowed
 from graphkeel.models.units import (
@@ -61,7 +62,8 @@ class SteerSettings:
         most_passes: spent where nodes still disagree and further passes win some of them over.
         work: passes times nodes that both are cut to on large graphs, where a pass takes seconds:
             200 passes up to 25,000 nodes, 50 at 100,000, but never fewer than
-        fewest_passes: at any size. What they buy can be used: V falls at every step.
+        fewest_passes: at any size, and twice as many where nodes still disagree. What they buy can
+            be used: V falls at every step.
         goal: share of nodes, answered as wanted or tied, from which `passes` are enough; 0.99 takes
             85 passes instead of 45 on Computers SGC for 0.3 points, 144 for 75 on chameleon GCN.
         progress: share of nodes that the last `passes` must have won over.
@@ -98,7 +100,7 @@ class SteerSettings:
     softening: float = 0.03
     first_step: float = 0.01
     tried: int = 6
-    searched: int = 50_000
+    searched: int = 20_000
 
     def at_size(self, n_nodes: int) -> SteerSettings:
         """With the passes that a graph may spend.
@@ -107,7 +109,8 @@ class SteerSettings:
             n_nodes: of the graph.
         """
         budget = max(self.fewest_passes, self.work // max(1, n_nodes))
-        fewer = min(self.passes, budget), min(self.most_passes, budget)
+        most = max(2 * self.fewest_passes, budget)
+        fewer = min(self.passes, budget), min(self.most_passes, most)
         return replace(self, passes=fewer[0], most_passes=fewer[1])
 
 
@@ -177,7 +180,7 @@ def steer(
     if earlier is None:
         loop = _Loop(model, loss, chosen)
     else:
-        start = earlier.coefficients(x, length, basis)
+        start = earlier.coefficients(x, wanted, length, basis)
         chosen = replace(chosen, passes=min(chosen.again, chosen.passes))
         loop = _Loop(model, loss, chosen, start)
         del start
@@ -195,7 +198,7 @@ def steer(
         fall=fall,
         passes=passes,
         agreement=float((margins > 0).float().mean()),
-        tied=loss.tied(logits / unit),
+        tied=loss.tied(logits / unit, margins),
         answer=logits.argmax(dim=1),
         margins=margins,
         change=relative_change(features, x),
@@ -209,7 +212,7 @@ class Earlier:
     Attributes:
         features: shape (M, d), of the first M nodes.
         change: |x' - x| / |x| then, shape (M,): a node whose own features are others by now begins
-            as it is.
+            as one that has come.
         logits: of the untouched model on the graph as it is, shape (N, C).
     """
 
@@ -217,15 +220,22 @@ class Earlier:
     change: Tensor
     logits: Tensor
 
-    def coefficients(self, x: Tensor, length: float, basis: Tensor) -> Tensor:
-        """Moves to begin with: those there were."""
+    def coefficients(self, x: Tensor, wanted: Tensor, length: float, basis: Tensor) -> Tensor:
+        """Moves to begin with: those there were; of nodes that have come and are not answered as
+        wanted the mean of those of their class."""
         n_old = len(self.features)
+        then = x[:n_old]
         found = x.new_zeros(len(x), basis.shape[1])
-        for rows in row_blocks(n_old):
-            found[rows] = (self.features[rows] - x[rows]) @ (basis / length)
-        now = relative_change(self.features, x[:n_old])
-        found[:n_old][(now - self.change).abs() > 1e-3 * self.change + 1e-6] = 0.0
-        return found
+        found[:n_old] = rowwise(lambda part, was: (part - was) @ basis, self.features, then)
+        away = (relative_change(self.features, then) - self.change).abs()
+        is_new = torch.ones(len(x), dtype=torch.bool)
+        is_new[:n_old] = away > 1e-3 * self.change + 1e-6
+        found[is_new] = 0.0
+        sums = x.new_zeros(self.logits.shape[1], basis.shape[1]).index_add_(0, wanted, found)
+        counts = wanted[~is_new].bincount(minlength=len(sums)).clamp_min(1)
+        missing = is_new & (self.logits.argmax(dim=1) != wanted)
+        found[missing] = (sums / counts[:, None])[wanted[missing]]
+        return found / length
 
 
 @dataclass(frozen=True)
@@ -236,38 +246,65 @@ class _Loss:
     weight: Tensor  # (N, 1)
     margin: float
 
-    def shortfall(self, logits: Tensor) -> Tensor:
-        """By how much the wanted class misses its margin over every other; negative: has more."""
-        column = self.wanted[:, None]
-        missing = self.margin - logits.gather(1, column) + logits
-        return missing.scatter(1, column, 0.0)
-
     def value(self, logits: Tensor) -> float:
-        missing = self.shortfall(logits).clamp_min(0.0).double()
-        return 0.5 * float((self.weight * missing.square()).sum())
+        return float(fold(_sum, self.of_nodes(logits)))
 
     def of_nodes(self, logits: Tensor) -> Tensor:
-        """The terms of the nodes, shape (N, 1)."""
-        missing = self.shortfall(logits).clamp_min(0.0)
-        return 0.5 * self.weight * missing.square().sum(dim=1, keepdim=True)
+        """The terms of the nodes, float64, shape (N,)."""
+        return self._of_rows(_terms, logits)
 
     def gradient(self, logits: Tensor) -> Tensor:
-        missing = self.weight * self.shortfall(logits).clamp_min(0.0)
-        return missing.scatter(1, self.wanted[:, None], -missing.sum(dim=1, keepdim=True))
+        return self._of_rows(_slopes, logits)
+
+    def _of_rows(self, function: Callable[..., Tensor], logits: Tensor) -> Tensor:
+        arrays = (logits, self.wanted, self.weight)
+        return rowwise(partial(function, self.margin), *arrays)  # type: ignore[no-any-return]
 
     def margins(self, logits: Tensor) -> Tensor:
         """Of the wanted class over the best other one, shape (N,)."""
-        column = self.wanted[:, None]
-        others = logits.scatter(1, column, -math.inf).amax(dim=1)
-        return logits.gather(1, column).squeeze(1) - others
+        return stored(rowwise(_margins, logits, self.wanted))  # type: ignore[no-any-return]
 
-    def tied(self, logits: Tensor) -> float:
+    def tied(self, logits: Tensor, margins: Tensor) -> float:
         """Share of nodes that disagree and have the logits of a node that agrees."""
-        agrees = self.margins(logits) > 0
-        factors = [pow(6364136223846793005, k + 1, 2**63) for k in range(logits.shape[1])]
-        hashed = (1e4 * logits).round().long() * torch.tensor(factors).to(logits.device)
-        group = hashed.sum(dim=1)
+        agrees = margins > 0
+        group = rowwise(_hashed, logits)
         return int(torch.isin(group[~agrees], group[agrees]).sum()) / max(1, len(logits))
+
+
+def _shortfall(margin: float, logits: Tensor, wanted: Tensor) -> Tensor:
+    """By how much the wanted class misses its margin over every other; negative: has more."""
+    column = wanted[:, None]
+    missing = margin - logits.gather(1, column) + logits
+    return missing.scatter_(1, column, 0.0)
+
+
+def _terms(margin: float, logits: Tensor, wanted: Tensor, weight: Tensor) -> Tensor:
+    missing = _shortfall(margin, logits, wanted).clamp_min_(0.0)
+    return 0.5 * weight[:, 0].double() * missing.double().square().sum(dim=1)
+
+
+def _slopes(margin: float, logits: Tensor, wanted: Tensor, weight: Tensor) -> Tensor:
+    missing = _shortfall(margin, logits, wanted).clamp_min_(0.0).mul_(weight)
+    return missing.scatter_(1, wanted[:, None], -missing.sum(dim=1, keepdim=True))
+
+
+def _margins(logits: Tensor, wanted: Tensor) -> Tensor:
+    column = wanted[:, None]
+    others = logits.scatter(1, column, -math.inf).amax(dim=1)
+    return logits.gather(1, column).squeeze(1) - others
+
+
+def _hashed(logits: Tensor) -> Tensor:
+    factors = [pow(6364136223846793005, k + 1, 2**63) for k in range(logits.shape[1])]
+    return ((1e4 * logits).round().long() * torch.tensor(factors).to(logits.device)).sum(dim=1)
+
+
+def _sum(part: Tensor) -> float:
+    return float(part.sum(dtype=torch.float64))
+
+
+def _squared(part: Tensor) -> float:
+    return float(part.double().square().sum())
 
 
 def _loss(wanted: Tensor, posterior: Tensor, settings: SteerSettings) -> _Loss:
@@ -350,13 +387,13 @@ class _Loop:
         self.settings = settings
         self.ridge = settings.ridge
         self._by_node = start is not None and not model.is_affine
-        self.logits = model.logits if start is None else model.answer(start)
+        self._see(model.logits if start is None else model.answer(start))
         pull = model.pull(loss.gradient(self.logits))
         self.coefficients = torch.zeros_like(pull) if start is None else start
         self.gradient = pull if start is None else pull + self.ridge * start
         self._is_behind = False
         self.fall = [self._value(self.logits, self.coefficients)]
-        self.won = [self._agreement()]
+        self.won = [self.agreement]
         fitting = settings.memory_bytes // (2 * self.gradient.nbytes + 1)
         kept = min(settings.memory, max(settings.least_memory, fitting))
         kept = 0 if self._by_node else kept
@@ -367,12 +404,12 @@ class _Loop:
         """The coefficients, when all nodes are content or no more passes pay."""
         while not self._is_done() and (self._step() or self._relax()):
             stage(f"steering, {self.model.passes} passes, {100 * self.won[-1]:.1f} % as wanted")
-            self.won += [self._agreement()] * (self.model.passes - 1 - len(self.won))
+            self.won += [self.agreement] * (self.model.passes - 1 - len(self.won))
         return self.coefficients
 
     def _is_done(self) -> bool:
         chosen = self.settings
-        if bool((self.loss.margins(self.logits) >= chosen.margin / 2).all()):
+        if bool((self.margins >= chosen.margin / 2).all()):
             return True
         if self._left(chosen.passes) > 0:
             return False
@@ -381,7 +418,8 @@ class _Loop:
         return self._is_stuck() and not self._relax()
 
     def _has_won(self) -> bool:
-        return self.won[-1] + self.loss.tied(self.logits) >= self.settings.goal
+        missing = self.settings.goal - self.won[-1]
+        return missing <= 0 or self.loss.tied(self.logits, self.margins) >= missing
 
     def _is_stuck(self) -> bool:
         before = len(self.won) - 1 - self.settings.passes
@@ -425,7 +463,7 @@ class _Loop:
             length = self.settings.first_step * len(direction) ** 0.5 / size
         for _ in range(self.settings.tried):
             logits = self.model.answer(self.coefficients + length * direction)
-            best = self._line_minimum(direction, (logits - self.logits) / length, length)
+            best = self._line_minimum(direction, logits, length)
             ratio = best / length
             is_near = 0.3 <= ratio <= 3
             if is_affine and 1e-3 <= ratio <= 5:
@@ -445,7 +483,7 @@ class _Loop:
 
     def _accept(self, logits: Tensor, step: Tensor) -> None:
         self.coefficients = stored(self.coefficients + step)
-        self.logits = stored(logits)
+        self._see(logits)
         self._is_behind = self._by_node
         if not self._is_behind:
             before = self.gradient
@@ -470,7 +508,7 @@ class _Loop:
             self._is_behind = False
         if self._by_node:
             squares = self.gradient.square().sum(dim=1, keepdim=True).clamp_min(1e-30)
-            factor = 2 * self.loss.of_nodes(self.logits) / squares
+            factor = 2 * self.loss.of_nodes(self.logits)[:, None].float() / squares
             return -factor.minimum(squares.rsqrt()) * self.gradient
         found = -self.gradient
         shares = []
@@ -485,13 +523,15 @@ class _Loop:
             found = found + (share - inverse * float((curved * found).sum())) * step
         return stored(found)
 
-    def _line_minimum(self, direction: Tensor, slope: Tensor, start: float) -> float:
-        """Where V is least along a line on which the logits change as `slope` says (Newton)."""
-        some = slice(None, None, max(1, len(slope) // self.settings.searched))
-        missing = self.loss.shortfall(self.logits)[some]
-        rate = (slope - slope.gather(1, self.loss.wanted[:, None]))[some]
-        weight = self.loss.weight[some]
-        cost = self.ridge * len(weight) / len(slope)
+    def _line_minimum(self, direction: Tensor, logits: Tensor, start: float) -> float:
+        """Where V is least along a line on which logits change as they do up to `start`
+        (Newton)."""
+        some = slice(None, None, max(1, len(direction) // self.settings.searched))
+        wanted, weight = self.loss.wanted[some], self.loss.weight[some]
+        missing = _shortfall(self.loss.margin, self.logits[some], wanted)
+        slope = (logits[some] - self.logits[some]) / start
+        rate = slope - slope.gather(1, wanted[:, None])
+        cost = self.ridge * len(weight) / len(direction)
         pull = cost * float((direction * self.coefficients).sum())
         bend = cost * float(direction.square().sum())
         place = start
@@ -508,11 +548,13 @@ class _Loop:
         return place
 
     def _value(self, logits: Tensor, coefficients: Tensor) -> float:
-        change = float(coefficients.double().square().sum())
-        return self.loss.value(logits) + 0.5 * self.ridge * change
+        return self.loss.value(logits) + 0.5 * self.ridge * float(fold(_squared, coefficients))
 
-    def _agreement(self) -> float:
-        return float((self.loss.margins(self.logits) > 0).float().mean())
+    def _see(self, logits: Tensor) -> None:
+        """Take these answers for those to the coefficients."""
+        self.logits = stored(logits)
+        self.margins = self.loss.margins(self.logits)
+        self.agreement = float((self.margins > 0).float().mean())
 
 
 def linear_units(linear: LinearMap, x: Tensor, settings: SteerSettings) -> dict[str, float]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.report.run_view import changes, class_rows
+from graphkeel.report.run_view import changes, class_rows, shares_view
 from graphkeel.report.sources import PAGE, Nodes
 
 
@@ -14,7 +14,6 @@ def own_view(facts: dict[str, Any]) -> dict[str, Any]:
     """Everything the template needs, in plain values."""
     columns = facts["columns"]
     nodes = [] if columns is None else [columns]
-    shares = facts["evidence"] if any(facts["evidence"].values()) else {}  # no sum decided
     left_out = max(0, facts["nodes"] - PAGE.nodes)
     words = f"{left_out:,} further nodes are not in this page; those that changed come first."
     return {
@@ -22,7 +21,7 @@ def own_view(facts: dict[str, Any]) -> dict[str, Any]:
         **facts["decision"],
         "n_classes": facts["classes"],
         "change": 100.0 * facts["change"],
-        "evidence": [{"name": name, "share": 100.0 * share} for name, share in shares.items()],
+        "evidence": shares_view([facts["evidence"]]),
         "changed": None if columns is None else int(_changed(columns).sum()),
         "tested": changes(nodes),
         "classes": class_rows(nodes) or [row for one in nodes for row in _shares(one, facts)],

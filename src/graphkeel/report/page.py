@@ -28,7 +28,8 @@ from graphkeel.report.sources import Sources
 _CAPTIONS = {
     "figure-3": "Training against test nodes, before and after. t-SNE shows shapes; the numbers "
     "are measured in the embedding itself.",
-    "figure-4": "The same nodes by class; the silhouette says how well classes hold together.",
+    "figure-4": "The same nodes by class. The silhouette says how well classes hold together, "
+    "measured in the embedding itself, not in the picture.",
     "figure-5": "V around the equilibrium, trajectories of the closed loop, and counterexamples "
     "met in training.",
 }
@@ -221,5 +222,9 @@ def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) ->
 
 
 def _flags(values: dict[str, Any], names: tuple[str, ...]) -> str:
-    given = [(name.replace("_", "-"), values[name]) for name in names if name in values]
-    return " ".join(f"--{flag} {shlex.quote(str(value))}" for flag, value in given)
+    given = {name.replace("_", "-"): values[name] for name in names if name in values}
+    if given.get("model") == "own":  # no name, but a file and the function that builds it
+        named = values.get("model_options", {"weights": "FILE", "factory": "MODULE:FUNCTION"})
+        given = given | {name: named[name] for name in ("weights", "factory")}
+        del given["model"]
+    return " ".join(f"--{flag} {shlex.quote(str(value))}" for flag, value in given.items())

@@ -25,6 +25,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
     return {
         "spec": run.spec,
         "verdict": _verdict(run),
+        **_written(run.rows),
         "lead": _lead(run.spec, len(run.rows)),
         "program": _program(run.manifest),
         "versions": {
@@ -59,6 +60,24 @@ def _verdict(run: RunFiles) -> dict[str, str]:
     kind = "good" if min(gains) >= 0 else "bad" if better == 0 else "mild"
     words = "better" if len(gains) == 1 and better else f"better on {better} of {len(gains)} seeds"
     return {"kind": kind, "words": words}
+
+
+def _written(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Change and evidence of the seeds in which features were written; None where nobody noted
+    them."""
+    told = [row.get("decision") or {} for row in rows if not row["kept"]]
+    told = [one for one in told if "change" in one and "evidence" in one]
+    change = 100.0 * float(np.mean([one["change"] for one in told])) if told else None
+    return {"change": change, "evidence": shares_view([one["evidence"] for one in told])}
+
+
+def shares_view(found: Sequence[dict[str, float]]) -> list[dict[str, Any]]:
+    """Shares of the evidence in percent, largest first, over several fits; nothing where no sum of
+    evidence decided."""
+    sums = {name: sum(one[name] for one in found) for name in (found[0] if found else ())}
+    shares = {name: 100.0 * total / len(found) for name, total in sums.items()}
+    rows = [{"name": name, "share": share} for name, share in shares.items()]
+    return sorted(rows, key=lambda row: -row["share"]) if any(shares.values()) else []
 
 
 def _program(manifest: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,7 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from graphkeel.runs.adapt_case import Case, make_case
 from graphkeel.runs.method import MethodResult
-from graphkeel.runs.methods import reconstructor_of
+from graphkeel.runs.methods import decision_of, reconstructor_of
 from graphkeel.runs.run import SCORED, TRAINED, Outcome, measured
 from graphkeel.runs.specs import AdaptSpec
 
@@ -26,7 +28,10 @@ def outcome(spec: AdaptSpec, seed: int) -> Outcome:
     labels, *predicted = (found.nodes[name][known.scored] for name in ("y", "before", "after"))
     before, after = (_balanced(part, labels) for part in predicted)
     row = {**found.row, "balanced_base": before, "balanced": after}
-    return Outcome(row, found.features, found.nodes)
+    if case.target.n_classes == len(labels.unique()) == 2:
+        answers = {"auc_base": known.base, "auc": found.scores}
+        row |= {name: _auc(scores[known.scored], labels) for name, scores in answers.items()}
+    return replace(found, row=row)
 
 
 def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
@@ -34,7 +39,7 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     if spec.method == "none":
         return MethodResult()
     there = on_target(spec, case)
-    decision = there.guard_.to_dict()
+    decision = decision_of(there)
     if there.model is not case.frozen.model:
         # features would mean nothing to the model that was handed over
         return MethodResult(there.scores(case.target.to_data()), None, decision)
@@ -54,6 +59,13 @@ def on_target(spec: AdaptSpec, case: Case) -> Reconstructor:
             )
         return rec.adapt(case.target.to_data())
     return rec.adapt(case.target.to_data(), case.nodes, case.target.y[case.nodes])
+
+
+def _auc(scores: Tensor, labels: Tensor) -> float:
+    """Area under the ROC curve of two classes, in percent."""
+    from sklearn.metrics import roc_auc_score
+
+    return round(100.0 * float(roc_auc_score(labels, scores[:, 1] - scores[:, 0])), 6)
 
 
 def _balanced(predicted: Tensor, labels: Tensor) -> float:

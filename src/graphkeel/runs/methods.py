@@ -15,6 +15,7 @@ from graphkeel.core.names import check_name
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.reconstruct.inputs import ClassWeight, MethodName
 from graphkeel.reconstruct.reconstructor import Reconstructor
+from graphkeel.report.fit_facts import shares_by_kind
 from graphkeel.runs.method import CheckedMethod, Given, Method, MethodResult
 
 
@@ -38,7 +39,7 @@ class Reconstruction(CheckedMethod):
 
     def _fit_predict(self, given: Given) -> MethodResult:
         rec, data = self.fitted(given)
-        decision = rec.guard_.to_dict()
+        decision = decision_of(rec)
         if rec.guard_.left_alone and not self.random_weights:
             return MethodResult(None, None, decision)
         scores = rec.scores(data)
@@ -68,6 +69,12 @@ class Reconstruction(CheckedMethod):
         )
         rec._without = self.without
         return rec
+
+
+def decision_of(rec: Reconstructor) -> dict[str, Any]:
+    """Plain values of a row: the guard's decision, the change, and what the answers rest on."""
+    facts = {"change": float(rec.change_.median()), "evidence": shares_by_kind(rec.evidence_)}
+    return {**rec.guard_.to_dict(), **facts}
 
 
 def untrained(model: nn.Module, seed: int) -> nn.Module:

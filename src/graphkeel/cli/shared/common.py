@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -156,8 +157,10 @@ def _example(line: str, width: int) -> list[str]:
         nearer = f"{command.ljust(width - len(remark) - 2)}  {remark}"
         below = [*_example(command, width), *_example(_BELOW + remark, width)]
         return [nearer] if len(nearer) <= width else below
-    *parts, last = filled(line.strip(), width - len(_GOES_ON), indent, _BELOW)
-    return [*(part + _GOES_ON for part in parts), last]  # can be copied into a shell
+    kept = re.sub(r"(--[\w-]+) (?!-)", "\\1\xa0", line.strip())  # an option and its value
+    *parts, last = filled(kept, width - len(_GOES_ON), indent, _BELOW)
+    lines = [*(part + _GOES_ON for part in parts), last]  # can be copied into a shell
+    return [one.replace("\xa0", " ") for one in lines]
 
 
 # ---- options that several commands have

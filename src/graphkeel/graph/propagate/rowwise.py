@@ -42,7 +42,7 @@ def rowwise(function: Callable[..., Array], *arrays: Any, out: Array | None = No
     """function(part, …) of every block of rows, one below the other.
 
     Args:
-        function: of blocks of the arrays, to an array with as many rows.
+        function: of blocks of the arrays, to an array (of tensors, to a tensor) with as many rows.
         arrays: with as many rows, shape (N, …).
         out: written, where it may be; the arrays may be among it.
     """
@@ -50,10 +50,12 @@ def rowwise(function: Callable[..., Array], *arrays: Any, out: Array | None = No
     if home is not None:
         return home.rowwise(function, arrays)
     n_rows = _length(arrays[0])
-    for rows in row_blocks(n_rows):
+    for rows in list(row_blocks(n_rows)) or [slice(0, 0)]:
         part = function(*(array[rows] for array in arrays))
         if out is None:
-            out = np.empty((n_rows, *part.shape[1:]), part.dtype)
+            shape = (n_rows, *part.shape[1:])
+            is_array = isinstance(part, np.ndarray)
+            out = np.empty(shape, part.dtype) if is_array else part.new_empty(shape)
         out[rows] = part
     return out
 
