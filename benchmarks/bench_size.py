@@ -234,8 +234,9 @@ def told(row: Row) -> Row:
     forward, fit = row["forward"]["seconds"], row["fit"]["seconds"]
     print(
         f"{row['model']}, {row['nodes']:,} nodes, {row['edges']:,} edges, {row['classes']} classes:"
-        f" forward {forward:.2f} s; fit {fit:.1f} s = {fit / forward:.0f} forward passes"
-        f" ({row['passes']} passes of steering), {row['fit']['peak']:.2f} GB; accuracy"
+        f" forward {forward:.2f} s, {row['forward']['peak']:.2f} GB; fit {fit:.1f} s ="
+        f" {fit / forward:.0f} forward passes ({row['passes']} passes of steering),"
+        f" {row['fit']['peak']:.2f} GB; accuracy"
         f" {row['before']:.1f} -> {row['after']:.1f} (decided {row['decided']:.1f}), median change"
         f" {row['change']:.2f}",
         flush=True,

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import MessagePassing
 
 from graphkeel.core.errors import ModelError
 from graphkeel.graph.propagate.adjacency import normalise_as_given
-from graphkeel.graph.propagate.local import as_tensor
+from graphkeel.graph.propagate.local import as_tensor, row_blocks
 from graphkeel.models.batched import Batches, fields_of
 from graphkeel.models.calling import Style
 from graphkeel.models.frozen import FrozenModel
@@ -180,9 +181,26 @@ def multiplied(copied: nn.Module, frozen: FrozenModel) -> bool:
 def _by_messages(
     frozen: FrozenModel, basis: Tensor, edge_index: Tensor, _kwargs: Mapping[str, Any]
 ) -> tuple[nn.Module, Tensor]:
-    """A copy on the directions; it meets one graph only, so layers that can keep its normalisation
-    do."""
+    """A copy on the directions, for one graph only."""
     return copy_along(frozen.module, basis, cached=True), edge_index
+
+
+def _part_by_part(
+    propagate: Callable[..., Tensor], edge_index: Any, *, most: int = 1 << 17, **values: Any
+) -> Tensor:
+    """The sum of a layer's messages, of some edges after the others; these are made again when
+    gradients are carried back, so that no more of them are held at once."""
+    n_edges = edge_index.shape[1]
+    if edge_index.is_sparse_csr or n_edges <= 8 * most:
+        return propagate(edge_index, **values)
+    own = {k for k, v in values.items() if isinstance(v, Tensor) and len(v) == n_edges}
+
+    def some(edges: slice) -> Tensor:
+        part = {k: v[edges] if k in own else v for k, v in values.items()}
+        return propagate(edge_index[:, edges], **part)
+
+    again = partial(checkpoint, some, use_reentrant=False, preserve_rng_state=False)
+    return sum(map(again, row_blocks(n_edges, most)))  # type: ignore[arg-type, return-value]
 
 
 def copy_along(model: nn.Module, basis: Tensor | None, *, cached: bool) -> nn.Module:
@@ -190,12 +208,15 @@ def copy_along(model: nn.Module, basis: Tensor | None, *, cached: bool) -> nn.Mo
 
     Args:
         basis: Q, shape (d, r); None: the weights stay.
-        cached: whether layers keep the normalisation of the first graph they meet.
+        cached: whether layers keep the normalisation of the first graph they meet, and add up
+            messages of many edges part by part.
     """
     copied = copy.deepcopy(model).eval().requires_grad_(False)
     for layer in copied.modules():
         if hasattr(layer, "_cached_edge_index"):
             layer.cached = cached  # type: ignore[assignment]
+        if cached and getattr(layer, "aggr", None) in ("add", "sum"):
+            layer.propagate = partial(_part_by_part, layer.propagate)  # type: ignore
     if basis is None:
         return copied
     for name, weight in _first_weights(copied, len(basis)):

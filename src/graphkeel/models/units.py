@@ -12,8 +12,7 @@ from graphkeel.graph.propagate.rowwise import rowwise
 
 
 def relative_change(features: Tensor, x: Tensor) -> Tensor:
-    """|x' − x| / |x| of every node, of features x' and x; for x = 0 relative to the median length,
-    shape (N,)."""
+    """|x' − x| / |x| of every node, (N,), of features x' and x; of the median |x| for x = 0."""
     return rowwise(partial(_relative, typical_length(x)), features, x)  # type: ignore[no-any-return]
 
 

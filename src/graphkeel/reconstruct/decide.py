@@ -184,6 +184,8 @@ def decide(
         evidence=found,
         resumable=None if before is None else choice.resumable(before, scene, found, labels),
     )
+    if made.resumable is not None:
+        scene.forget_features()
     return _alike(made) if balanced else made
 
 

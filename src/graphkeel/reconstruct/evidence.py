@@ -61,7 +61,8 @@ def first_evidence(
     nothing."""
     n_sets = len(labels.used)
     if "model" not in without:
-        yield "model", Layers(Repeated(rowwise(log_rows, scene.beliefs), n_sets))
+        own = rowwise(lambda part: log_rows(softmax(part)), scene.logits)
+        yield "model", Layers(Repeated(own, n_sets))
     if "model~" not in without:
         yield "model~", Layers(Repeated(rowwise(log_rows, scene.smoothed_beliefs), n_sets))
     if not len(labels.nodes):

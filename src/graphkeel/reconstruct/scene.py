@@ -90,6 +90,11 @@ class Scene:
         found = pagerank(self.matrix, flat, steps, self.settings.teleport, out)
         return found.reshape(values.shape)
 
+    def forget_features(self) -> None:
+        """Let go of what is made of the features; it is made again when it is asked for."""
+        for name in _OF_FEATURES:
+            vars(self).pop(name, None)
+
     @contextmanager
     def taken_up(
         self, walks: dict[str, Array], projection: Array, stale: NDArray[np.int64]
@@ -102,8 +107,8 @@ class Scene:
             stale: ascending ids of the nodes that have come or have changed since.
         """
         before = dict(vars(self))
-        for name in ("smoothed_beliefs", *_OF_FEATURES):
-            vars(self).pop(name, None)
+        vars(self).pop("smoothed_beliefs", None)
+        self.forget_features()
         self._walks, self._stale, self.projection = walks, stale, projection
         try:
             yield
@@ -134,10 +139,6 @@ class Scene:
         anew = values.reshape(len(values), -1)
         again = walked_on(self.matrix, flat, self._stale, anew, *numbers)
         return again.reshape(self.n_nodes, *found.shape[1:])
-
-    @property
-    def beliefs(self) -> Array:
-        return rowwise(softmax, self.logits)
 
     @cached_property
     def smoothed_beliefs(self) -> Array:

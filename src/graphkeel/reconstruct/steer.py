@@ -80,6 +80,8 @@ class SteerSettings:
         first_step: mean relative change of the first trial step.
         tried: trials of a line search, whose lengths are guessed on about
         searched: evenly spaced nodes; whether V falls is seen on all.
+        is_cut: the graph is so large that `passes` are cut: then the answers are those that the
+            loop has seen last, with no further pass.
     """
 
     margin: float = 0.3
@@ -101,6 +103,7 @@ class SteerSettings:
     first_step: float = 0.01
     tried: int = 6
     searched: int = 20_000
+    is_cut: bool = False
 
     def at_size(self, n_nodes: int) -> SteerSettings:
         """With the passes that a graph may spend.
@@ -110,8 +113,8 @@ class SteerSettings:
         """
         budget = max(self.fewest_passes, self.work // max(1, n_nodes))
         most = max(2 * self.fewest_passes, budget)
-        fewer = min(self.passes, budget), min(self.most_passes, most)
-        return replace(self, passes=fewer[0], most_passes=fewer[1])
+        fewer = {"passes": min(self.passes, budget), "most_passes": min(self.most_passes, most)}
+        return replace(self, **fewer, is_cut=budget < self.passes)
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,7 @@ def steer(
     chosen = (settings or SteerSettings()).at_size(len(x))
     check_finite(x, "features")
     length = typical_length(x)
-    loss = _loss(wanted, posterior.to(x), chosen)
+    loss = _Loss(wanted, posterior.to(x).gather(1, wanted[:, None]), chosen.margin)
     model: _Affine | _Asked
     if linear is not None:
         model = _Affine(linear, x, length, chosen.damping * chosen.ridge)
@@ -185,8 +188,9 @@ def steer(
         loop = _Loop(model, loss, chosen, start)
         del start
     moves = length * loop.run()
-    fall, unit, passes = tuple(loop.fall), model.unit, model.passes + (earlier is None)
-    last = None if earlier is None else loop.logits * unit  # asked as the fit has found it may be
+    is_asked = earlier is None and not chosen.is_cut
+    fall, unit, passes = tuple(loop.fall), model.unit, model.passes + is_asked
+    last = None if is_asked else loop.logits * unit  # asked as the loop has found it may be
     del loop, model, linear, narrow  # the whole model needs the room for its messages
     release_memory()
     features = moved_along(x, moves, basis)
@@ -247,7 +251,7 @@ class _Loss:
     margin: float
 
     def value(self, logits: Tensor) -> float:
-        return float(fold(_sum, self.of_nodes(logits)))
+        return float(fold(lambda part: float(part.sum()), self.of_nodes(logits)))
 
     def of_nodes(self, logits: Tensor) -> Tensor:
         """The terms of the nodes, float64, shape (N,)."""
@@ -297,18 +301,6 @@ def _margins(logits: Tensor, wanted: Tensor) -> Tensor:
 def _hashed(logits: Tensor) -> Tensor:
     factors = [pow(6364136223846793005, k + 1, 2**63) for k in range(logits.shape[1])]
     return ((1e4 * logits).round().long() * torch.tensor(factors).to(logits.device)).sum(dim=1)
-
-
-def _sum(part: Tensor) -> float:
-    return float(part.sum(dtype=torch.float64))
-
-
-def _squared(part: Tensor) -> float:
-    return float(part.double().square().sum())
-
-
-def _loss(wanted: Tensor, posterior: Tensor, settings: SteerSettings) -> _Loss:
-    return _Loss(wanted, posterior.gather(1, wanted[:, None]), settings.margin)
 
 
 class _Affine:
@@ -548,7 +540,8 @@ class _Loop:
         return place
 
     def _value(self, logits: Tensor, coefficients: Tensor) -> float:
-        return self.loss.value(logits) + 0.5 * self.ridge * float(fold(_squared, coefficients))
+        change = fold(lambda part: float(part.double().square().sum()), coefficients)
+        return self.loss.value(logits) + 0.5 * self.ridge * float(change)
 
     def _see(self, logits: Tensor) -> None:
         """Take these answers for those to the coefficients."""

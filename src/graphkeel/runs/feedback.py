@@ -24,6 +24,7 @@ from graphkeel.report.fit_facts import suggested
 from graphkeel.runs.methods import reconstructor_of
 from graphkeel.runs.run import SCORED, TRAINED, VALIDATION, Prepared, node_columns, prepare
 from graphkeel.runs.specs import RunSpec
+from graphkeel.store.store import FILE as STORE
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ def run_feedback(
 ) -> Iterator[Step]:
     """Fit on the training labels, then take in each batch; yields the state after each, the fit
     first."""
+    if out is not None and (out / STORE).is_file():
+        raise ConfigError(f"{out} holds a run of several seeds", fix="Choose another --out.")
     prepared = prepare(spec, seed)
     arriving = list(batches(prepared.task))
     sizes = (prepared.task.n_nodes, prepared.task.n_classes)

@@ -38,13 +38,7 @@ class Reconstruction(CheckedMethod):
         return bool(self.without)
 
     def _fit_predict(self, given: Given) -> MethodResult:
-        rec, data = self.fitted(given)
-        decision = decision_of(rec)
-        if rec.guard_.left_alone and not self.random_weights:
-            return MethodResult(None, None, decision)
-        scores = rec.scores(data)
-        # Features for random weights would mean nothing to the model that was handed over.
-        return MethodResult(scores, None if self.random_weights else rec.features_, decision)
+        return result_of(*self.fitted(given), given.frozen.model)
 
     def fitted(self, given: Given) -> tuple[Reconstructor, Data]:
         """The reconstructor on the labels that a table allows, and the graph with these alone."""
@@ -71,10 +65,15 @@ class Reconstruction(CheckedMethod):
         return rec
 
 
-def decision_of(rec: Reconstructor) -> dict[str, Any]:
-    """Plain values of a row: the guard's decision, the change, and what the answers rest on."""
+def result_of(rec: Reconstructor, data: Data, model: Any) -> MethodResult:
+    """The answers of a reconstructor; its features are for the model that was handed over, and mean
+    nothing to it where another one was asked."""
     facts = {"change": float(rec.change_.median()), "evidence": shares_by_kind(rec.evidence_)}
-    return {**rec.guard_.to_dict(), **facts}
+    decision = {**rec.guard_.to_dict(), **facts}
+    same = rec.model is model
+    if rec.guard_.left_alone and same:
+        return MethodResult(decision=decision)
+    return MethodResult(rec.scores(data), rec.features_ if same else None, decision)
 
 
 def untrained(model: nn.Module, seed: int) -> nn.Module:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from graphkeel.core.errors import ConfigError
 from graphkeel.core.statistics import percent
 from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
@@ -93,6 +94,8 @@ def run_seeds(
 
 def _store_of(folder: Path, spec: AnySpec) -> Store:
     """The store of a run folder, which belongs to one run: that of another is refused."""
+    if (folder / "reconstruction.json").is_file():
+        raise ConfigError(f"{folder} holds a reconstruction", fix="Choose another --out.")
     store = Store(folder / FILE, versions=package_versions())
     manifest = {"spec": asdict(spec), "program": spec.PROGRAM, **package_versions()}
     published = spec.published()

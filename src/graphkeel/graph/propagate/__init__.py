@@ -1,7 +1,6 @@
-"""Features spread over a graph of any size: Ŝ^K X in float32, in blocks, on all cores."""
+"""The graph as a matrix, and products with it."""
 
 from graphkeel.graph.propagate.adjacency import NORMS, neighbours, normalise, normalise_as_given
-from graphkeel.graph.propagate.api import propagate
 from graphkeel.graph.propagate.local import multiply
 
 __all__ = [
@@ -10,5 +9,4 @@ __all__ = [
     "neighbours",
     "normalise",
     "normalise_as_given",
-    "propagate",
 ]

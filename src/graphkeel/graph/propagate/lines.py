@@ -53,7 +53,8 @@ def add_term(
         for j in range(LINE):
             row[j] = -before[i, j]
         for p in range(starts[i], starts[i + 1]):
-            _fetch(flat, np.int64(columns[min(p + _AHEAD, last)]) * LINE)
+            soon = np.int64(columns[min(p + _AHEAD, last)])
+            _fetch(flat, soon * LINE)  # type: ignore[call-arg]
             place = np.int64(columns[p]) * LINE
             weight = np.float32(2.0) * weights[p]
             for j in range(LINE):

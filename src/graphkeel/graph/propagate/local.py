@@ -1,13 +1,10 @@
-"""The local engine: torch's sparse products, features streamed in column blocks.
+"""The local engine: sparse products and walks, some columns at a time.
 
-A hop needs every node's row, but no column needs another: so columns are what is cut into pieces.
-All hops of a column block run in memory, and only the first values and the last ones touch the
-disk."""
+A hop needs every node's row, but no column needs another: so columns are what is cut into
+pieces."""
 
 from __future__ import annotations
 
-import contextlib
-import mmap
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,11 +27,7 @@ class _Streaming:
     it.
 
     Attributes:
-        memory: bytes for the column blocks in work, unless a block is given.
-        buffers: column blocks alive at once: the values, the current and the following ones; a
-            teleport adds one.
         line: columns that fill a cache line; blocks of other widths have rows that lie across two.
-        rows: rows read or written at once.
         part: rows whose values are computed at once.
         cache: bytes of columns that walk many steps at once: half of what a processor's last
             cache holds. Where fewer than a cache line's fit, that many, by `add_term`: a column of
@@ -50,10 +43,7 @@ class _Streaming:
         near: numbers divided by their width.
     """
 
-    memory: int = 2 * 2**30
-    buffers: int = 3
     line: int = 16
-    rows: int = 1 << 16
     part: int = 1 << 13
     cache: int = 2**24
     tail: float = 1e-7
@@ -252,55 +242,6 @@ def _chebyshev(matrix: sparse.csr_matrix, values: Array, series: tuple[float, ..
         before, now = now, multiply(matrix, now, before, scale=2.0, keep=-1.0)
         found += np.multiply(now, np.float32(term), out=spare)
     return found
-
-
-def stream(
-    matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport: float, block: int | None
-) -> None:
-    """All hops, one block of columns after the other; x and out may lie on disk.
-
-    Args:
-        matrix: sparse, float32, shape (N, N).
-        x: features, float32, shape (N, d).
-        out: written, shape (N, d).
-    """
-    width = block or _width(x.shape[0], STREAM.buffers + bool(teleport))
-    for first in range(0, x.shape[1], width):
-        columns = slice(first, min(first + width, x.shape[1]))
-        _write(out, columns, hops_of(matrix, _read(x, columns), hops, teleport))
-
-
-def _width(n_rows: int, buffers: int) -> int:
-    """As many columns as the working memory holds, in whole cache lines where one fits."""
-    fitting = max(1, STREAM.memory // (buffers * 4 * max(1, n_rows)))
-    return fitting - fitting % STREAM.line if fitting >= STREAM.line else fitting
-
-
-def _read(x: Array, columns: slice) -> Array:
-    """A column block as an array of its own; a mapped file is read through in order and its pages
-    handed back."""
-    values = np.empty((x.shape[0], columns.stop - columns.start), dtype=np.float32)
-    for rows in row_blocks(x.shape[0], STREAM.rows):
-        values[rows] = x[rows, columns]
-        _release(x)
-    return values
-
-
-def _write(out: Array, columns: slice, values: Array) -> None:
-    for rows in row_blocks(out.shape[0], STREAM.rows):
-        out[rows, columns] = values[rows]
-        if isinstance(out, np.memmap):
-            out.flush()
-            _release(out)
-
-
-def _release(array: Array) -> None:
-    """Let the system take back the pages of a mapped file: they are on disk, and would count as
-    ours."""
-    mapped = getattr(array, "_mmap", None)
-    if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
-        with contextlib.suppress(OSError, ValueError):
-            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def row_blocks(n_rows: int, block: int | None = None, start: int = 0) -> Iterator[slice]:

@@ -38,7 +38,7 @@ class Nodes:
         return np.asarray(rows, dtype=np.int64)
 
 
-def rowwise(function: Callable[..., Array], *arrays: Any, out: Array | None = None) -> Any:
+def rowwise(function: Callable[..., Any], *arrays: Any, out: Any = None) -> Any:
     """function(part, …) of every block of rows, one below the other.
 
     Args:
