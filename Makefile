@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 LIGHT  := $(VENV)/.library
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow coverage lint format docs compatibility wheels bench bench-verify bench-certify bench-size tables tables-gcn tables-citations tables-plan clean
+.PHONY: setup demo test test-slow coverage lint format docs compatibility wheels bench-verify bench-certify bench-size tables tables-gcn tables-citations tables-plan clean
 
 setup: $(STAMP)
 
@@ -77,10 +77,6 @@ wheels: setup
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --outdir dist paper
 	$(BIN)/python .ci/check_distributions.py dist
-
-bench: setup
-	$(BIN)/python benchmarks/bench_reconstruct.py
-	$(BIN)/python benchmarks/bench_data.py
 
 bench-verify: setup
 	$(BIN)/python benchmarks/bench_verify.py

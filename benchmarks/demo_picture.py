@@ -27,8 +27,8 @@ def draw(folder: Path, path: Path) -> None:
         if found is None:
             raise SystemExit(f"{folder / labels} holds no run: keel demo --out {folder}")
         columns = {name: [row[name] for row in found[1]] for name in ("seed", "base", "accuracy")}
-        shown = [("accuracy", title, colour)]
-        shown += [("base", "untouched", "#888888")] if number == 0 else []
+        shown = [("base", "untouched", "#888888")] if number == 0 else []
+        shown += [("accuracy", title, colour)]
         for name, label, shade in shown:
             axes.plot(columns["seed"], columns[name], "o", color=shade, label=label, zorder=3)
             mean = sum(columns[name]) / len(columns[name])

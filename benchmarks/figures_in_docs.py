@@ -97,7 +97,7 @@ def gain(table: str, method: str, dataset: str, name: str = "gain") -> str:
     """
     cell = stored(table).get((method, dataset))
     value = None if cell is None else cell.get(name)
-    return "–" if value is None else f"{value:+.1f}"
+    return "–" if value is None else signed(value)
 
 
 def published(table: str, method: str, dataset: str) -> str:
@@ -368,7 +368,7 @@ def moved(file: str, name: str = "") -> str:
 
     Args:
         file: a table in benchmarks/results.
-        name: what the gain is of: nothing (accuracy), or `balanced_`.
+        name: what the gain is of: nothing (accuracy), `balanced_` or `auc_`.
     """
     rows = cells(file)
     blocks = list(dict.fromkeys(cell["block"] for cell in rows))
@@ -382,8 +382,8 @@ def moved(file: str, name: str = "") -> str:
 
 
 def _over_pairs(pairs: list[Cell], name: str) -> str:
-    gains = [cell["balanced_gain" if name else "gain"] for cell in pairs]
-    worst = [cell["balanced_worst" if name else "worst"] for cell in pairs]
+    gains = [cell.get(f"{name}gain") for cell in pairs]
+    worst = [cell.get(f"{name}worst") for cell in pairs]
     if None in gains:
         return "–"
     values = (sum(gains) / len(gains), min(gains), min(worst))
@@ -415,6 +415,21 @@ def by_graph(file: str, block: str | None = None) -> str:
         mine = {cell["column"]: cell for cell in rows if cell["label"] == label}
         lines.append([label, *(_with_worst(mine[column]) for column in columns)])
     return table(lines)
+
+
+def areas(file: str, block: str) -> str:
+    """A column for each pair of graphs: mean area under the ROC curve.
+
+    Args:
+        file: a table in benchmarks/results.
+        block: of the table.
+    """
+    rows = [c for c in cells(file) if c["block"] == block and c.get("auc") is not None]
+    columns = list(dict.fromkeys(cell["column"] for cell in rows))
+    found = {(cell["label"], cell["column"]): f"{cell['auc']:.1f}" for cell in rows}
+    labels = dict.fromkeys(cell["label"] for cell in rows)
+    lines = [[label, *(found.get((label, column), "–") for column in columns)] for label in labels]
+    return table([["", *columns], *lines])
 
 
 def _with_worst(cell: Cell) -> str:
@@ -780,6 +795,8 @@ def properties() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "adapt": lambda: moved("table-adapt-citations"),
     "adapt-twitch": lambda: moved("table-adapt-twitch"),
+    "adapt-twitch-areas": lambda: areas("table-adapt-twitch", "0 target labels"),
+    "adapt-twitch-auc": lambda: moved("table-adapt-twitch", "auc_"),
     "adapt-twitch-balanced": lambda: moved("table-adapt-twitch", "balanced_"),
     "all-val": all_val,
     "certificates": certificates,

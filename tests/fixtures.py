@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numba
 import pytest
 import torch
 
@@ -21,6 +22,7 @@ def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests neither read nor fill the user's own cache, but for kernels: these take half a minute
     to compile."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(user_cache() / "kernels"))
+    numba.config.reload_config()  # it reads its environment once, and is imported already
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 

@@ -217,6 +217,8 @@ def test_an_example_that_fails_ends_the_build(tmp_path):
 def test_a_formula_that_cannot_be_drawn_ends_the_build():
     extension = _extension("keel_math")
     assert "<mfrac>" in extension.mathml(r"\frac{1}{2}", block=False)
+    hat = extension.mathml(r"\hat y_v = \bar W", block=False)
+    assert "<msub><mover" in hat and "munderover" not in hat and "¯" in hat
     with pytest.raises(Exception, match="not a formula"):
         extension.mathml(r"\nosuchcommand", block=False)
     with pytest.raises(Exception, match="needs braces"):

@@ -30,8 +30,7 @@ def as_rst(line: str) -> str:
     bullet = re.match(r"[*-] ", line.lstrip())
     head, rest = (indent + "* ", line.lstrip()[2:]) if bullet else (indent, line.lstrip())
     parts = CODE.split(rest)  # text, code, text, code, …
-    told = [f"``{part}``" if i % 2 else _plain(part) for i, part in enumerate(parts)]
-    return head + "".join(told)
+    return head + "".join(f"``{part}``" if i % 2 else _plain(part) for i, part in enumerate(parts))
 
 
 def _plain(text: str) -> str:
@@ -48,20 +47,20 @@ def rewrite(
 
 
 def one_name_a_field(lines: list[str]) -> list[str]:
-    """`a, b: text` describes both names; a field can only hold one, so the text is told twice."""
-    told: list[str] = []
+    """`a, b: text` describes both names; a field can only hold one, so the text stands twice."""
+    fields: list[str] = []
     while lines:
         first, lines = lines[0], lines[1:]
         shared = SHARED.match(first)
         if shared is None:
-            told.append(TRAILING.sub(r"\1\\_:", first))
+            fields.append(TRAILING.sub(r"\1\\_:", first))
             continue
         more = next((i for i, line in enumerate(lines) if not line.startswith(" ")), len(lines))
         for name in shared[2].split(", "):
             field = TRAILING.sub(r"\1\\_:", f":{shared[1]} {name}:")
-            told += [field + shared[3], *lines[:more]]
+            fields += [field + shared[3], *lines[:more]]
         lines = lines[more:]
-    return told
+    return fields
 
 
 def split_fields(
@@ -81,11 +80,11 @@ def shorten(
 ) -> tuple[str | None, str | None]:
     """Signatures as one would write them: a dataclass says `<factory>`, which is no expression, and
     arrays say more."""
-    told = (
+    written = (
         text and ARRAY.sub("Array", text).replace("<factory>", "...")
         for text in (signature, returns)
     )
-    return tuple(told)  # type: ignore[return-value]
+    return tuple(written)  # type: ignore[return-value]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -18,9 +18,19 @@ def mathml(tex: str, *, block: bool) -> str:
     if re.search(r"frac[^{\s]", tex):  # docutils takes the wrong halves without a word
         raise ExtensionError(f"a fraction needs braces around both of its parts: {tex!r}")
     try:
-        return latex2mathml.tex2mathml(tex, as_block=block)
+        return accented(latex2mathml.tex2mathml(tex, as_block=block))
     except (MathError, SyntaxError) as error:
         raise ExtensionError(f"not a formula that MathML is made of: {tex!r} ({error})") from error
+
+
+def accented(formula: str) -> str:
+    """The formula as browsers draw it well, where docutils says it otherwise: the index of a letter
+    with a hat or a bar stands beside it, the bar is one that is drawn, and both ends of a norm are
+    of one height."""
+    wrong = r"<munderover>\s*(<mi>.</mi>)\s*(.*?)\s*(<mo[^>]*>[ˆˉ]</mo>)\s*</munderover>"
+    right = r'<msub><mover accent="true">\1\3</mover>\2</msub>'
+    formula = re.sub(wrong, right, formula, flags=re.DOTALL).replace("ˉ", "¯")
+    return re.sub(r"<mo( class=\"\w+\")?>([‖|])</mo>", r'<mo\1 stretchy="false">\2</mo>', formula)
 
 
 def visit_inline(translator: HTML5Translator, node: nodes.math) -> None:

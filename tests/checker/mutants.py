@@ -411,14 +411,14 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "sloped = [c * (b if c > 0 else a) for c, a, b",
-            "sloped = [c * (a if c > 0 else b) for c, a, b",
+            "(line.upper, line.lift) if c > 0 else (line.lower, line.drop)",
+            "(line.lower, line.lift) if c > 0 else (line.upper, line.drop)",
             "upper and lower lines exchanged",
         ),
         (
             "relaxation.py",
-            "sloped = [c * (b if c > 0 else a) for c, a, b",
-            "sloped = [c * a for c, a, b",
+            "(line.upper, line.lift) if c > 0 else (line.lower, line.drop)",
+            "(line.lower, line.lift) if c > 0 else (line.lower, line.drop)",
             "lower lines for all",
         ),
         (
@@ -435,32 +435,32 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "constant += (lifted + sum(map(mul, sloped, constants))) << skipped",
-            "constant += sum(map(mul, sloped, constants)) << skipped",
+            "constant += (c * shift + sloped * line.constant) << skipped",
+            "constant += (sloped * line.constant) << skipped",
             "lifts not added",
         ),
         (
             "relaxation.py",
-            "[c * (up if c > 0 else down)",
-            "[c * up",
+            "(line.upper, line.lift) if c > 0 else (line.lower, line.drop)",
+            "(line.upper, line.lift) if c > 0 else (line.lower, line.lift)",
             "lifts of lower lines added",
         ),
         (
             "relaxation.py",
-            "constant += (lifted + sum(map(mul, sloped, constants))) << skipped",
-            "constant += (lifted - sum(map(mul, sloped, constants))) << skipped",
+            "constant += (c * shift + sloped * line.constant) << skipped",
+            "constant += (c * shift - sloped * line.constant) << skipped",
             "the bias's sign",
         ),
         (
             "relaxation.py",
-            "constant += (lifted + sum(map(mul, sloped, constants))) << skipped",
-            "constant += lifted << skipped",
+            "constant += (c * shift + sloped * line.constant) << skipped",
+            "constant += (c * shift) << skipped",
             "biases omitted",
         ),
         (
             "relaxation.py",
-            "constant += (lifted + sum(map(mul, sloped, constants))) << skipped",
-            "constant += lifted + sum(map(mul, sloped, constants))",
+            "constant += (c * shift + sloped * line.constant) << skipped",
+            "constant += c * shift + sloped * line.constant",
             "constants too small behind a stage left out",
         ),
         (
@@ -477,20 +477,20 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "return Lines(layer.units, shifted(layer.constants, bits), columns, *found)",
-            "return Lines(layer.units, layer.constants, columns, *found)",
+            "stage.append(Open(unit, form, constant << BITS * k, *line))",
+            "stage.append(Open(unit, form, constant, *line))",
             "constants of later stages too small",
         ),
         (
             "relaxation.py",
-            "sloped = [c + (pull << by) for",
-            "sloped = [c - (pull << by) for",
+            "sloped = c * slope + pull",
+            "sloped = c * slope - pull",
             "the sign of unit cuts",
         ),
         (
             "relaxation.py",
-            "sloped = [c + (pull << by) for",
-            "sloped = [c + (2 * pull << by) for",
+            "sloped = c * slope + pull",
+            "sloped = c * slope + 2 * pull",
             "multipliers doubled",
         ),
         (
@@ -501,8 +501,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "max(most, 0)) if leaf.signs[unit] else",
-            "max(most, 0)) if not leaf.signs[unit] else",
+            "(0, most) if leaf.signs[unit] else",
+            "(0, most) if not leaf.signs[unit] else",
             "sides of a unit cut exchanged",
         ),
         (
@@ -525,8 +525,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "least = -self._most([-c for c in form], -constant,",
-            "least = -self._most([-c for c in form], constant,",
+            "return -self._most([-c for c in form], -constant,",
+            "return -self._most([-c for c in form], constant,",
             "a lower bound with the wrong constant",
         ),
         (
@@ -549,14 +549,14 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "(leaf.slopes[unit] << BITS) // 255",
-            "(leaf.slopes[unit] << BITS) // 254",
+            "(slope << BITS) // 255",
+            "(slope << BITS) // 254",
             "stored slopes above one",
         ),
         (
             "relaxation.py",
-            "elif stage.lift[i]:",
-            "else:",
+            "(slope << BITS) // 255) if line.lift else line",
+            "(slope << BITS) // 255)",
             "stored slopes for units of one sign",
         ),
         (
@@ -573,26 +573,26 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "if needed is not None and first + i not in needed:",
-            "if needed is not None and first + i in needed:",
+            "if needed is not None and place not in needed:",
+            "if needed is not None and place in needed:",
             "what is needed left out",
         ),
         (
             "relaxation.py",
-            "totals.append(constant + sum(map(mul, factors, more)))",
-            "totals.append(constant)",
+            "total += c * constant",
+            "total += 0",
             "constants of what is multiplied out",
         ),
         (
             "relaxation.py",
-            "factors = [form[place] for place in places]",
-            "factors = [1 for place in places]",
+            "a + c * b for a, b in zip(over, own",
+            "a + b for a, b in zip(over, own",
             "factors of what is multiplied out",
         ),
         (
             "relaxation.py",
-            "found.append([form[place] + value for",
-            "found.append([value for",
+            "a + c * b for a, b in zip(over, own",
+            "c * b for a, b in zip(over, own",
             "what is left forgotten",
         ),
         (
@@ -628,8 +628,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "form = [(c << BITS) + value for",
-            "form = [c + value for",
+            "form = [c << BITS for c in form]",
+            "form = [c for c in form]",
             "what skips a stage too small",
         ),
         # ---- problem.py

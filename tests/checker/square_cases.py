@@ -52,6 +52,10 @@ case("square, middle tangent touches", SHOW, below(SQUARE, 0.0, plain(1), BELOW_
 SCALED = [squared([0.25], (0, [[3.0]]))]
 case("square, scaled", ACCEPTED, below(SCALED, 10.5625 + TINY, plain(1)))
 case("square, scaled, touches", SHOW, below(SCALED, 10.5625, plain(1)))
+# x² − x ≤ 0 on [0, 1]: only the chord's slope shows it
+SLANTED = [*SQUARE, block([0.0], (0, [[-1.0]]), (1, [[1.0]]))]
+case("square, a slanted chord", ACCEPTED, below(SLANTED, TINY, plain(1), ([0.0], [1.0])))
+case("square, a slanted chord touches", SHOW, below(SLANTED, 0.0, plain(1), ([0.0], [1.0])))
 # x² − 2x + 1 ≥ 0 on [1, 3]: only the tangent at 1 shows it
 SHIFTED = [*SQUARE, block([1.0], (0, [[-2.0]]), (1, [[1.0]]))]
 
@@ -64,6 +68,7 @@ case("square, a tangent at the lower end", ACCEPTED, shifted(placed(0)))
 case("square, a tangent at the lower end touches", SHOW, shifted(placed(0), 0.0))
 case("square, the next tangent", SHOW, shifted(placed(1)))
 case("square, a tangent at the upper end", SHOW, shifted(placed(255)))
+case("square, a tangent at the upper end touches", SHOW, shifted(placed(255), 4.0))
 case("square, a tangent at the upper end, 4 below", ACCEPTED, shifted(placed(255), 4.0 + TINY))
 case("square, the middle tangent, 1 below", ACCEPTED, shifted(plain(1), 1.0 + TINY))
 case("square, the middle tangent, 1 below, touches", SHOW, shifted(plain(1), 1.0))
@@ -74,6 +79,11 @@ RAMP_SQUARED = [block([0.0], (0, [[1.0]]), relu=True), squared([0.0], (1, [[1.0]
 WIDE = ([-1.0], [2.0])
 case("square, of a ReLU", ACCEPTED, below(RAMP_SQUARED, 4.0 + TINY, plain(2), WIDE))
 case("square, of a ReLU, touches", SHOW, below(RAMP_SQUARED, 4.0, plain(2), WIDE))
+# relu(x)² − 2·relu(x) + 1 ≥ 0 on [1, 3]: the tangent at the lower end, one stage later
+LATER = [*RAMP_SQUARED, block([1.0], (1, [[-2.0]]), (2, [[1.0]]))]
+TANGENT = placed(0, 0)
+case("square, a tangent behind a ReLU", ACCEPTED, below(LATER, TINY, TANGENT, SIDE, -1.0))
+case("square, a tangent behind a ReLU touches", SHOW, below(LATER, 0.0, TANGENT, SIDE, -1.0))
 # relu(x² − 1/4) ≤ 3/4, its square ≤ 9/16; lines of every kind touch at x = 1 and −1
 NESTED = [
     *SQUARE,

@@ -13,6 +13,7 @@ from plain_bound import inputs, value
 from run_cases import asked_of, bound_of
 
 from graphkeel import checker
+from graphkeel.checker.relaxation import BITS, _square_line
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -83,3 +84,14 @@ def test_a_view_of_a_box_bounds_its_parts(seed: int) -> None:
                 found[place] >= 0 if sign else found[place] <= 0 for place, sign in signs.items()
             )
             assert not inside or value(row, y) <= bound
+
+
+def test_the_lines_around_a_square_hold_whatever_is_rounded() -> None:
+    rng = random.Random(0)
+    for _ in range(500):
+        exp = rng.randint(-140, 4)
+        least, most = sorted(rng.randrange(-(2**70), 2**70) for _ in range(2))
+        slope, chord, drop, lift, _ = _square_line(least, most, exp)
+        for at in (least, most, rng.randint(least, most), (least + most) // 2):
+            square = Fraction(at * at) * Fraction(2) ** (exp + BITS)
+            assert slope * at + drop <= square <= chord * at + lift

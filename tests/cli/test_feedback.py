@@ -74,7 +74,27 @@ def test_bad_label_files(tmp_path, text):
 def test_labels_out_of_range_end_with_one_message(tmp_path, capsys):
     path = tmp_path / "new.csv"
     path.write_text("node,label\n5000,1\n")
-    assert main(["feedback", "--labels", str(path)]) == 2
-    error = capsys.readouterr().err
-    assert "5000" in error
-    assert "Traceback" not in error
+    assert main(["feedback", "--labels", str(path), "--out", str(tmp_path / "out")]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error == "keel feedback: nodes must be integers in 0..1796 (got [5000])."
+    assert list((tmp_path / "out").iterdir()) == [], "refused before anything is fitted"
+
+
+def test_a_run_and_a_reconstruction_do_not_share_a_folder(tmp_path, capsys):
+    one = ["--dataset", "digits:0,1,2", "--out", str(tmp_path)]
+    feedback, run = (
+        ["feedback", "--simulate", "9", "--batches", "1"],
+        ["run", "--method", "none"],
+    )
+    for first, second, words in (
+        (feedback, run, "holds a reconstruction"),
+        (run, feedback, "holds a run"),
+    ):
+        for path in sorted(tmp_path.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        assert main([*first, *one, "--seed", "1"]) == 0
+        kept = (tmp_path / "nodes" / "seed-0001.safetensors").read_bytes()
+        capsys.readouterr()
+        assert main([*second, *one, "--seed", "1"]) == 2
+        assert words in capsys.readouterr().err
+        assert (tmp_path / "nodes" / "seed-0001.safetensors").read_bytes() == kept

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shlex
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from graphkeel.cli.main import main
+from graphkeel import Reconstructor
+from graphkeel.cli.main import KEEL, main
 from graphkeel.core.errors import ModelError
 from graphkeel.graph import load
 from graphkeel.label import read_labels
 from graphkeel.models import train_model
 from graphkeel.models.zoo import own_model
+from graphkeel.runs.run import run_seeds
+from graphkeel.runs.specs import RunSpec
 
 MODULE = """
 from graphkeel.models.networks import SGC
@@ -55,12 +60,25 @@ def own(folder, monkeypatch):
 
 
 def test_run_gives_what_the_model_of_ours_gives(own, capsys):
+    """With all labels, as `Reconstructor.fit` takes them."""
     assert main(["run", "--json", *own]) == 0
     mine = json.loads(capsys.readouterr().out)
-    assert main(["run", "--json", "--seeds", "1"]) == 0
-    ours = json.loads(capsys.readouterr().out)
-    assert mine["rows"] == ours["rows"]
-    assert mine["model"] == "own"
+    (ours,) = run_seeds(RunSpec(method="auto", labels="train+val"), range(1)).rows
+    assert mine["rows"] == [{name: ours[name] for name in ("seed", "base", "accuracy", "kept")}]
+    assert (mine["model"], mine["labels"]) == ("own", "train+val")
+    data = load("digits").to_data()
+    predicted = Reconstructor(train_model("sgc", load("digits")), seed=0).fit(data).predict(data)
+    right = (predicted == data.y)[data.test_mask].double().mean()
+    assert mine["rows"][0]["accuracy"] == pytest.approx(100 * float(right))
+
+
+def test_the_page_of_a_run_repeats_it(own, tmp_path, capsys):
+    assert main(["run", "--method", "none", "--out", str(tmp_path), *own]) == 0
+    assert main(["report", str(tmp_path)]) == 0
+    page = (tmp_path / "report.html").read_text()
+    (command,) = re.findall(r"keel (run --[^<]*)", page)
+    args = KEEL.parser().parse_args(shlex.split(command))
+    assert (str(args.weights), args.factory) == (own[1], own[3])
 
 
 def test_weights_of_torch_save(folder, own):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 
 import pytest
 
@@ -33,6 +34,18 @@ def test_a_real_run_becomes_a_page_with_its_numbers(tmp_path, capsys):
         assert f"<td>{row['base']:.2f}</td><td>{row['accuracy']:.2f}</td>" in page
     assert "keel run --dataset sbm --model sgc --method diffuse" in page
     assert 'id="class-table"' in page
+    assert "Where features were written, the median change is " in page
+    assert "The answers rest on" not in page, "a method by name rests on no sum"
+
+
+def test_a_run_says_what_its_answers_rest_on(tmp_path):
+    run_seeds(RunSpec(dataset="digits:0,1,2", method="auto"), range(2), out=tmp_path)
+    assert call(tmp_path) == 0
+    page = (tmp_path / "report.html").read_text()
+    (said,) = re.findall(r'id="decided">(.*?)</p>', page)
+    assert re.search(r"median change is \d+\.\d % of a node", said)
+    shares = [int(share) for share in re.findall(r"\((\d+) %\)", said)]
+    assert abs(sum(shares) - 100) <= 3 and shares == sorted(shares, reverse=True)
 
 
 def test_another_place_and_places_that_cannot_be(tmp_path):
@@ -56,6 +69,7 @@ def test_a_folder_of_feedback_becomes_a_page(tmp_path, capsys):
         assert f"<td>{step['known']}</td><td>{step['base']:.2f}</td>" in page
     assert f'id="after">{steps[-1]["accuracy"]:.2f}<' in page
     assert "<td>zero</td>" in page
+    assert 'id="suggested-table"' in page
 
 
 def test_a_saved_reconstruction_becomes_a_page_without_its_graph(tmp_path):

@@ -85,6 +85,7 @@ def test_help_fits(command, capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > WIDTH] == []
     assert [line for line in lines if line.endswith("-")] == [], "no word is broken"
+    assert [line for line in lines if re.search(r"--[\w-]+ \\$", line)] == [], "nor an option"
 
 
 @pytest.mark.parametrize(("command", "place"), COMMANDS.items())

@@ -53,6 +53,18 @@ def test_sbm_refuses_nonsense():
         make_sbm(10, 10, homophily=2.0)
 
 
+@pytest.mark.parametrize("x", [np.array(3.0), np.zeros((4, 2))])
+@pytest.mark.parametrize("labels", [True, False])
+def test_as_many_labels_as_nodes(tmp_path, x, labels):
+    given = {"x": x, "edge_index": np.zeros((2, 1), int), "train_mask": np.zeros(5, bool)}
+    np.savez(tmp_path / "mine.npz", **given, y=np.zeros(5, int))
+    with pytest.raises(DataError, match=r"y must have one entry per node.*5 labels"):
+        load_graph(str(tmp_path / "mine.npz"), labels=labels)
+    np.savez(tmp_path / "mine.npz", x=np.array(3.0), edge_index=given["edge_index"])
+    with pytest.raises(DataError):
+        load_graph(str(tmp_path / "mine.npz"), labels=False)
+
+
 def test_own_graph_from_npz(tmp_path, make_task):
     task = make_task()
     path = tmp_path / "mine.npz"
@@ -79,7 +91,7 @@ def test_own_graph_from_npz(tmp_path, make_task):
         ),
         (
             {"x": np.ones((2, 2)), "edge_index": np.zeros((2, 1), int), "y": np.zeros(3, int)},
-            "one row per label",
+            "one entry per node",
         ),
         (
             {"x": np.ones((3, 2)), "edge_index": np.full((2, 1), 9), "y": np.zeros(3, int)},

@@ -155,8 +155,9 @@ def test_rows_may_be_short_and_nodes_missing(folder):
 def test_tables_without_nodes_are_refused(tmp_path, text):
     path = tmp_path / "titles.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match="a column node"):
+    with pytest.raises(DataError, match="a column node") as refused:
         Shown.read(path)
+    assert ("columns title)" in str(refused.value)) == (text == "title\nx\n")
 
 
 # ---- the view: a star with a tail, 0 linked with 1, 2, 3, and 3 - 4 - 5

@@ -45,7 +45,7 @@ def refuse_all(seed: int, count: int, folder: Path) -> None:
 
 
 def test_no_graph_forgery_is_accepted(tmp_path: Path) -> None:
-    refuse_all(0, 3 * len(LIES), tmp_path)
+    refuse_all(0, 2 * len(LIES), tmp_path)
 
 
 @pytest.mark.slow

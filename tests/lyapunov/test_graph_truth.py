@@ -1,7 +1,7 @@
 """Counts on a graph against the truth in fractions, with numbers of any size.
 
 Loops of a few nodes, drawn from a seeded generator: weights from the least float to the largest,
-units that cancel exactly, shares, labels. Their equilibrium is computed in exact rationals; a count
+units that cancel exactly, labels. Their equilibrium is computed in exact rationals; a count
 may be refused, and may be below the truth, but never above it."""
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ class Loop:
     exact: list[dict[str, np.ndarray]]
 
     def features(self, key: str) -> np.ndarray:
-        """Σ_c p_v(c)·h_c at controlled nodes, exactly; h_c the controller's value or the anchor."""
+        """h_c at nodes with the label c, exactly: the controller's value, or the anchor."""
         x = fractions(self.graph.x)
-        nodes, shares = self.graph.shares()
-        for node, share in zip(nodes, fractions(shares), strict=True):
-            x[node] = share @ np.stack([fractions(one[key]) for one in self.exact])
+        for node, label in zip(self.graph.nodes, self.graph.labels, strict=True):
+            x[node] = fractions(self.exact[label][key])
         return x
 
     def answer(self, x: np.ndarray) -> np.ndarray:
@@ -107,13 +106,8 @@ def constant(value: np.ndarray) -> list[list[dict[str, Any]]]:
 
 def states_of(generator: np.random.Generator, x: np.ndarray) -> GraphStates:
     edges = generator.integers(SIZE, size=(2, 6))
-    mix = None
-    if generator.random() < 0.5:
-        mix = generator.random((SIZE, N))
-        mix = mix / mix.sum(axis=1, keepdims=True) * (1 - 1e-12)
-    nodes = np.arange(0, SIZE, 2)
-    states = np.zeros((SIZE, N))
-    return GraphStates(x, edges, states, nodes, nodes // 2 % N, mix)
+    nodes = np.arange(0, SIZE, generator.integers(1, 3))
+    return GraphStates(x, edges, np.zeros((SIZE, N)), nodes, nodes // 2 % N)
 
 
 def settled(loop: Loop) -> Loop:
@@ -197,10 +191,9 @@ def overflowing() -> Loop:
         for c, one in enumerate(exact)
     ]
     passing = {"operator": "mean", "kappa": 0.0, "gauge": encode_array(np.ones(N))}
-    mix = np.tile([1.0, 0.0], (SIZE, 1)) * (1 - 1e-12)
     x, nodes = np.zeros((SIZE, WIDTH)), np.arange(SIZE)
     edges = np.array([[0, 1], [1, 0]])
-    graph = GraphStates(x, edges, np.zeros((SIZE, N)), nodes, nodes * 0 + 1, mix)
+    graph = GraphStates(x, edges, np.zeros((SIZE, N)), nodes, nodes * 0 + 1)
     certificate = {"graph": passing, "classes": classes}
     return settled(Loop(certificate, layers, graph, exact))
 

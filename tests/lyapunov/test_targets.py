@@ -9,7 +9,7 @@ from torch_geometric.nn import GraphSAGE
 from graphkeel.certificate import check_certificate
 from graphkeel.lyapunov import LyapunovConfig, certify, portfolio_oracle
 from graphkeel.lyapunov.certify import certificate_of
-from graphkeel.lyapunov.targets import choose_targets, class_margins
+from graphkeel.lyapunov.targets import Target, choose_targets, class_margins
 from graphkeel.lyapunov.training import train
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import Head
@@ -35,20 +35,29 @@ def one_class_head() -> Head:
     return Head((first, (weight, bias)), 5, 3)
 
 
+def equilibria(chosen: list[Target]) -> torch.Tensor:
+    return torch.stack([one.equilibrium for one in chosen])
+
+
+def anchors(chosen: list[Target]) -> torch.Tensor:
+    return torch.stack([one.anchor for one in chosen])
+
+
 def test_a_target_within_reach_is_the_one_asked_for() -> None:
     config = LyapunovConfig(strength=2.0, shift=-0.5)
     chosen = choose_targets(random_head((30, 3)), LABELS, config)
-    assert torch.equal(chosen.equilibria, 2.0 * torch.eye(3, dtype=torch.float64) - 0.5)
-    assert chosen.notes == ("", "", "") and not chosen.unreachable
+    assert torch.equal(equilibria(chosen), 2.0 * torch.eye(3, dtype=torch.float64) - 0.5)
+    assert all(one.note == "" and one.reachable for one in chosen)
 
 
 def test_a_target_out_of_reach_gives_way_to_an_answer_of_the_same_class() -> None:
     head = capped_head()
     chosen = choose_targets(head, LABELS, LyapunovConfig())
-    assert not chosen.unreachable
-    assert torch.equal(head(chosen.anchors.double()), chosen.equilibria)
-    assert bool((chosen.margins(LABELS) >= 0.9).all())  # −relu reaches the one-hot but for a shift
-    assert all("does not reach" in note for note in chosen.notes)
+    assert all(one.reachable for one in chosen)
+    assert torch.equal(head(anchors(chosen).double()), equilibria(chosen))
+    # −relu reaches the one-hot but for a shift
+    assert bool((class_margins(equilibria(chosen), torch.tensor(LABELS)) >= 0.9).all())
+    assert all("does not reach" in one.note for one in chosen)
 
 
 def test_moved_targets_are_proved_and_the_check_agrees() -> None:
@@ -77,17 +86,17 @@ def test_given_features_rest_where_the_head_answers_them() -> None:
     answers = head(features.double())
     rows = [int((answers.argmax(dim=1) == label).nonzero()[0]) for label in LABELS]
     given = choose_targets(head, LABELS, LyapunovConfig(), features[rows])
-    assert torch.equal(given.anchors, features[rows])
-    assert torch.equal(given.equilibria, head(features[rows].double()))  # sums of as many rows
+    assert torch.equal(anchors(given), features[rows])
+    assert torch.equal(equilibria(given), head(features[rows].double()))  # sums of as many rows
 
 
 def test_a_feature_of_another_class_gives_way_and_is_named() -> None:
     head = random_head((30, 3))
     config = LyapunovConfig()
-    anchors = choose_targets(head, LABELS, config).anchors
-    swapped = choose_targets(head, LABELS, config, anchors[[1, 0, 2]])
-    assert "answered with class 1" in swapped.notes[0]
-    assert bool((class_margins(swapped.equilibria, torch.tensor(LABELS)) > 0).all())
+    solved = anchors(choose_targets(head, LABELS, config))
+    swapped = choose_targets(head, LABELS, config, solved[[1, 0, 2]])
+    assert "answered with class 1" in swapped[0].note
+    assert bool((class_margins(equilibria(swapped), torch.tensor(LABELS)) > 0).all())
 
 
 def test_constant_controllers_prove_what_training_had_no_time_for() -> None:

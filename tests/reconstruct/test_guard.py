@@ -162,6 +162,12 @@ def test_without_a_label_that_judges_the_posterior_alone_speaks(model, data) -> 
     assert "no label judges here" in rec.guard_.reason
     assert f"probability of harm {harm:.2g}" in rec.guard_.reason
     assert 0.0 < rec.guard_.expected <= 100.0
+    data.val_mask[untouched.eq(data.y).nonzero()[:2]] = True
+    data.val_mask &= ~data.train_mask
+    few = gk.Reconstructor(model).fit(data)
+    assert few.guard_.wins + few.guard_.losses < GuardSettings().trust
+    assert few.guard_.reason.endswith(", mostly by the answers' own account")
+    data.val_mask = torch.zeros_like(data.val_mask)
     careful = gk.Reconstructor(model, risk=0.9 * harm).fit(data)
     assert careful.guard_.left_alone and torch.equal(careful.features_, data.x)
 

@@ -15,8 +15,8 @@ from graphkeel.core.errors import ConfigError, KeelError
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
 from graphkeel.report.page import render_page, script_json
-from graphkeel.report.run_view import run_nodes, run_view
 from graphkeel.report.sources import PageSettings, find_sources
+from graphkeel.report.views import run_nodes, run_view
 from graphkeel.store.store import FILE
 
 
@@ -41,7 +41,7 @@ def test_classes_count_test_nodes_only(run_folder):
 
 
 def test_too_many_nodes_are_left_out_and_said(run_folder, monkeypatch):
-    monkeypatch.setattr("graphkeel.report.run_view.PAGE", PageSettings(nodes=15))
+    monkeypatch.setattr("graphkeel.report.views.PAGE", PageSettings(nodes=15))
     run = find_sources([run_folder]).run
     assert list(run_nodes(run)) == ["0"]
     assert "1 further seeds" in run_view(run)["left_out"]

@@ -249,6 +249,18 @@ def test_squares_of_another_shape_are_rejected(proved: Answer) -> None:
         assert not accepted(forged)
 
 
+def test_a_square_that_nothing_reads_beside_one_that_is_read() -> None:
+    """(x + x²)² where a second square stands in the block of x²: the proof is readable."""
+    squares = layer(0, [[1.0], [2.0]], [0.0, 0.0], "square")
+    whole = Block(
+        ((0, np.array([[1.0]])), (1, np.array([[1.0, 0.0]]))), np.zeros(1), False, square=True
+    )
+    network = BlockNetwork(1, (squares, whole, layer(2, [[1.0]], [0.0])))
+    answer = decide(network, property_of("(assert (>= Y_0 4.5))", 1), Budget(20, threads=1))
+    assert answer.proof is not None
+    assert check_bytes(certificate_bytes(answer.proof)).accepted
+
+
 def test_a_square_that_is_called_linear_is_another_network(proved: Answer) -> None:
     prop = property_of("(assert (>= Y_0 3.01))", 2)
     assert difference(proved.proof or {}, form(), prop) is None

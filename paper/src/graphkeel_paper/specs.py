@@ -4,7 +4,8 @@ models and rivals. Light to import."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from graphkeel.core.names import check_name
 from graphkeel.runs import specs
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from graphkeel.graph import GraphTask, RawGraph
+    from graphkeel.graph.features import FittedPca
     from graphkeel.runs.adapt_case import Case
     from graphkeel.runs.method import Method, MethodResult
 
@@ -104,13 +106,7 @@ class InformedSpec(RunSpec):
 
 @dataclass(frozen=True)
 class AdaptSpec(_WithBases, specs.AdaptSpec):
-    """One method, ours or a rival, that takes a model from a source graph to a target graph; `keep`
-    says what a row is told to use of the source."""
-
-    keep: str = "graph"
-
-    def before_labels(self) -> Self:
-        return replace(super().before_labels(), keep="model")
+    """One method, ours or a rival, that takes a model from a source graph to a target graph."""
 
     def graph(self, name: str) -> RawGraph:
         from graphkeel_paper.datasets import load_graph
@@ -126,3 +122,29 @@ class AdaptSpec(_WithBases, specs.AdaptSpec):
         from graphkeel_paper.adapt_methods import check_method
 
         check_method(self.method)
+
+
+@dataclass(frozen=True)
+class CentredSpec(AdaptSpec):
+    """Another graph, on components that are fitted on the source, each graph's about their own
+    mean, rows of length one."""
+
+    def graph(self, name: str) -> RawGraph:
+        import numpy as np
+        from scipy import sparse
+
+        words = super().graph(name)
+        kept = _components(self.source, self.components).transform(sparse.csr_matrix(words.x))
+        kept -= kept.mean(axis=0)
+        kept /= np.maximum(np.linalg.norm(kept, axis=1, keepdims=True), 1e-12)
+        return replace(words, x=kept)
+
+
+@lru_cache(maxsize=1)
+def _components(source: str, count: int) -> FittedPca:
+    from scipy import sparse
+
+    from graphkeel.graph.features import FittedPca
+    from graphkeel_paper.datasets import load_graph
+
+    return FittedPca.fit(sparse.csr_matrix(load_graph(source).x), count)

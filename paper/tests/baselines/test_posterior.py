@@ -24,8 +24,8 @@ def test_it_is_what_auto_leads_the_model_to():
 
 
 def test_on_another_graph_it_is_the_decision_of_auto():
-    spec = AdaptSpec("sbm", "sbm", method="posterior-alone", keep="model", target_labels=20)
-    auto = AdaptSpec("sbm", "sbm", method="auto", keep="model", target_labels=20)
+    spec = AdaptSpec("sbm", "sbm", method="posterior-alone", target_labels=20)
+    auto = AdaptSpec("sbm", "sbm", method="auto", target_labels=20)
     row, steered = spec.measure(0), auto.measure(0)
     assert row["decision"] == steered["decision"]
     assert abs(row["accuracy"] - steered["accuracy"]) < 5.0

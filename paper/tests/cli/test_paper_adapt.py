@@ -46,7 +46,7 @@ def test_the_table_compares_every_row_on_the_same_model_and_nodes(
 ):
     monkeypatch.setenv("GRAPHKEEL_DATA", str(graphs.parent))
     arguments = ["table", "adapt", "--pairs", "old:new", "--target-labels", "0,20", "--quick"]
-    only = ["auto-model", "no-model", "random-weights", "smooth", "finetune"]
+    only = ["auto", "no-model", "random-weights", "smooth", "finetune"]
     arguments += ["--only", ",".join(only), "--jobs", "1", "--out", str(tmp_path)]
     assert main([*arguments, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]

@@ -48,30 +48,15 @@ class Comparison:
     classes: Ints
 
 
-@dataclass(frozen=True, eq=False)
 class RecognisedModel:
-    """A model, and the layers that it was recognised as, on one graph.
+    """A model, and the layers that it was recognised as, on a graph with edges (2, E)."""
 
-    Attributes:
-        frozen: the model itself.
-        edge_index: shape (2, E).
-        layers: with biases.
-        operator: Ŝ of the graph.
-        output: logits, log_softmax or softmax of the last layer's values.
-    """
-
-    frozen: FrozenModel
-    edge_index: Tensor
-    layers: Sequence[Branches]
-    operator: Operator
-    output: str = "logits"
-
-    @classmethod
-    def of(
-        cls, found: Aggregation, frozen: FrozenModel, edge_index: Tensor, nodes: int
-    ) -> RecognisedModel:
-        operator = Operator.of(found.operator, edge_index.cpu().numpy(), nodes)
-        return cls(frozen, edge_index, model_layers(found), operator, found.output)
+    def __init__(
+        self, found: Aggregation, frozen: FrozenModel, edge_index: Tensor, nodes: int
+    ) -> None:
+        self.found, self.frozen, self.edge_index = found, frozen, edge_index
+        self.layers = model_layers(found)
+        self.operator = Operator.of(found.operator, edge_index.cpu().numpy(), nodes)
 
     def run(self, x: Tensor, which: str) -> Comparison:
         """Run the model on features (N, d), and compare its answers with those of the layers."""
@@ -117,7 +102,7 @@ class RecognisedModel:
         values, sizes = _run(self.layers, self.operator, x, least)
         roundings = sum(_roundings(layer, self.operator.most) for layer in self.layers)
         allowed = finite(np.expm1(4 * roundings * (unit + UNIT)) * sizes * SLACK)
-        return _as_output(values, allowed, self.output, unit)
+        return _as_output(values, allowed, self.found.output, unit)
 
 
 def _run(
@@ -221,7 +206,7 @@ def answers_difference(
     """How the model's answers to features (N, d) on a graph with edges (2, E) differ from those of
     its recognised layers; None if only by rounding."""
     try:
-        RecognisedModel.of(found, frozen, edge_index, len(x)).run(x, which)
+        RecognisedModel(found, frozen, edge_index, len(x)).run(x, which)
     except (Differs, CertificateError) as error:
         return str(error)
     return None

@@ -75,13 +75,6 @@ class Bounded:
         return clear_classes(self.value, needed[:, None])
 
 
-def scaled(given: Bounded, share: Floats) -> Bounded:
-    """p·x, row by row, for p ≥ 0 of shape (N,) and x of shape (N, width)."""
-    value = given.value * share[:, None]
-    error = (given.error * share[:, None] + 4 * UNIT * np.abs(value)) * SLACK + TINY
-    return Bounded(value, error)
-
-
 def relu(given: Bounded) -> Bounded:
     """max(x, 0), which moves no two numbers apart."""
     return Bounded(np.maximum(given.value, 0.0), given.error)

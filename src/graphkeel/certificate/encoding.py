@@ -45,12 +45,9 @@ def decode_array(value: Mapping[str, Any]) -> NDArray[np.float64]:
 
 
 def read_arrays(
-    stored: Path | Mapping[str, Any],
-    name: str,
-    needed: tuple[str, ...],
-    optional: tuple[str, ...] = (),
+    stored: Path | Mapping[str, Any], name: str, keys: tuple[str, ...]
 ) -> list[NDArray[Any]]:
-    """The named arrays of a safetensors file or a mapping, in this order; others are refused."""
+    """The arrays with these keys in a safetensors file or a mapping; others are refused."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -60,7 +57,7 @@ def read_arrays(
             arrays = load_file(stored)
         else:
             arrays = {key: np.asarray(value) for key, value in stored.items()}
-        found = [arrays[key] for key in (*needed, *(key for key in optional if key in arrays))]
+        found = [arrays[key] for key in keys]
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CertificateError(f"{name} cannot be read", got=str(error)) from None
     if len(found) != len(arrays):

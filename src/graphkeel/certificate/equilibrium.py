@@ -76,19 +76,16 @@ def _compare_written(stated: Any, found: dict[str, Any]) -> None:
 
 
 def states_sha256(graph: GraphStates) -> str:
-    """SHA-256 of states, labelled nodes, their labels, and shares where there are any."""
-    parts = [(graph.states, "<f8"), (graph.nodes, "<i8"), (graph.labels, "<i8")]
-    parts += [] if graph.mix is None else [(graph.mix, "<f8")]
-    return arrays_sha256(parts)
+    """SHA-256 of states, labelled nodes and their labels."""
+    return arrays_sha256([(graph.states, "<f8"), (graph.nodes, "<i8"), (graph.labels, "<i8")])
 
 
 def read_states(
     states: Path | Mapping[str, Any], x: NDArray[Any], edges: NDArray[np.int64]
 ) -> GraphStates:
-    arrays = read_arrays(states, "states", ("states", "nodes", "labels"), optional=("mix",))
+    arrays = read_arrays(states, "states", ("states", "nodes", "labels"))
     kinds = [(array.dtype.name, array.ndim) for array in arrays]
-    wanted = [("float64", 2), ("int64", 1), ("int64", 1), ("float64", 2)]
-    if kinds != wanted[: len(kinds)]:
+    if kinds != [("float64", 2), ("int64", 1), ("int64", 1)]:
         raise CertificateError("the states are other arrays than they should be", got=kinds)
     return GraphStates(x, edges, *arrays)
 
@@ -121,21 +118,11 @@ def node_sentences(facts: Mapping[str, Any]) -> list[str]:
     return [
         f"On this graph {facts['certain']} of {facts['nodes']} nodes have a certain class there; of"
         f" {facts['labelled']} labelled nodes {facts['labelled_certain']} their own.",
-        *([_controlled(facts)] if "mixed" in facts else []),  # older files do not state it
+        f"The {facts['labelled']} labelled nodes are controlled, each for its own class.",
         f"The anchors' features are within {at_most(written['max'])} of the equilibrium's (median"
         f" at most {at_most(written['median'])}; the largest number in an anchor is"
         f" {written['size']:.2g}), and lead at least {written['kept']} nodes to the same class.",
     ]
-
-
-def _controlled(facts: Mapping[str, Any]) -> str:
-    if not facts["mixed"]:
-        return f"The {facts['controlled']} labelled nodes are controlled, each for its own class."
-    return (
-        f"Controllers are mixed at {facts['controlled']} of {facts['nodes']} nodes, in fixed shares"
-        f" ≥ 0 whose sum is at most 1; at {facts['labelled_led']} of {facts['labelled']} labelled"
-        " nodes the one of their own class has the largest share."
-    )
 
 
 def at_most(value: float, digits: int = 2) -> str:

@@ -4,13 +4,14 @@ Stored states Ŷ are put through the loop once, in float64, and every operation 
 what its rounding may have lost. With ε ≥ max_v V(loop(Ŷ)_v − Ŷ_v)/s_v and the factor κ < 1, the
 equilibrium y* lies within V(y*_v − Ŷ_v) ≤ s_v·ε/(1 − κ) of them. Where a node's margin exceeds
 that distance, its class at the equilibrium is certain. The enclosure also bounds how far the
-features at the equilibrium are from the written ones, Σ_c p_v(c)·h*_c. Nothing here is shared with
+features at the equilibrium are from the written ones, the anchors h*. Nothing here is shared with
 the finder."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from graphkeel.certificate.bounds import (
     finite,
     plus,
     relu,
-    scaled,
 )
 from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.layers import (
@@ -54,11 +54,8 @@ class GraphStates:
         x: given features, shape (N, d).
         edges: from the first row's nodes to the second row's, shape (2, E).
         states: Ŷ, shape (N, n).
-        nodes: labelled nodes, shape (L,).
-        labels: the class of each, shape (L,).
-        mix: p, the share of each class's controller at every node, shape (N, n), each row with
-            Σ_c p_v(c) ≤ 1; then every node is controlled. None: the labelled nodes are, each by the
-            controller of its class, and the others keep their features.
+        nodes: labelled nodes, shape (L,): each is controlled, the others keep their features.
+        labels: the class of each, whose controller acts there, shape (L,).
     """
 
     x: NDArray[Any]
@@ -66,23 +63,6 @@ class GraphStates:
     states: Floats
     nodes: Ints
     labels: Ints
-    mix: Floats | None = None
-
-    def shares(self) -> tuple[Ints, Floats]:
-        """The controlled nodes (M,), and p of each of them, shape (M, n)."""
-        if self.mix is not None:
-            return np.arange(len(self.x)), self.mix
-        return self.nodes, np.eye(self.states.shape[1])[self.labels]
-
-    def led_by_their_class(self) -> int:
-        """The number of labelled nodes at which no controller has as large a share as the one of
-        their class."""
-        if self.mix is None:
-            return len(self.nodes)
-        others = self.mix[self.nodes].copy()
-        own = np.take_along_axis(others, self.labels[:, None], axis=1)
-        np.put_along_axis(others, self.labels[:, None], 0.0, axis=1)
-        return int((own > others).all(axis=1).sum())
 
 
 class Enclosure:
@@ -103,8 +83,7 @@ class Enclosure:
     def residual_bound(self) -> float:
         """An upper bound of max_v V(loop(Ŷ)_v − Ŷ_v)/s_v, in exact arithmetic over the given
         numbers."""
-        features = _Features(self.certificate, self.graph)
-        after = run_layers(self.layers, self.operator, features.through)
+        after = self._answer(anchors=False)
         apart = np.abs(after.value - self.graph.states) * (1 + 4 * UNIT) + after.error
         largest = ((apart @ self.gauge) / self.operator.s_low).max()
         return float(finite(largest * SLACK + TINY))
@@ -118,12 +97,9 @@ class Enclosure:
         radius = self._radius(residual).max() / self.gauge.min() * SLACK
         return {
             "nodes": len(graph.x),
-            "controlled": int(graph.shares()[1].any(axis=1).sum()),
-            "mixed": graph.mix is not None,
             "certain": int(certain.sum()),
             "labelled": len(graph.nodes),
             "labelled_certain": int(own.sum()),
-            "labelled_led": graph.led_by_their_class(),
             "residual": residual,
             "radius": float(finite(radius)),
             "uncertain": np.flatnonzero(~certain)[:_LISTED].tolist(),
@@ -139,13 +115,11 @@ class Enclosure:
 
     @np.errstate(all="ignore")
     def written(self, residual: float, slack: float = 1.0) -> dict[str, Any]:
-        """How the equilibrium compares with the written features, Σ_c p_v(c)·h*_c at controlled
-        nodes: upper bounds of the distance there, the largest number in an anchor, and how many
-        nodes, at least, have a class that is certain and that the written features lead to."""
+        """How the equilibrium compares with the anchors' features at labelled nodes: upper bounds
+        of the distance there, the largest number in an anchor, and how many nodes, at least, have
+        a class that is certain and that the anchors lead to."""
         apart = self._distances(residual, slack)
-        features = _Features(self.certificate, self.graph, anchors=True)
-        answer = run_layers(self.layers, self.operator, features.through)
-        written, clear = answer.clear_classes(slack)
+        written, clear = self._answer(anchors=True).clear_classes(slack)
         best, certain = self.classes(residual)
         anchors = [decode_array(entry["anchor"]) for entry in self.certificate["classes"]]
         return {
@@ -159,12 +133,38 @@ class Enclosure:
     @np.errstate(all="ignore")
     def features(self, *, anchors: bool, dtype: type[np.floating[Any]]) -> NDArray[Any]:
         """The features at the stored states, or the written ones, shape (N, d); rounded."""
-        made = _Features(self.certificate, self.graph, anchors=anchors)
-        nodes, _ = self.graph.shares()
         found = self.graph.x.astype(dtype)
-        for rows in row_slices(len(nodes), found.shape[1]):
-            found[nodes[rows]] = made.controlled(rows).value
+        for rows in row_slices(len(self.graph.nodes), found.shape[1]):
+            found[self.graph.nodes[rows]] = self._controlled(rows, anchors=anchors).value
         return found
+
+    def _answer(self, *, anchors: bool) -> Bounded:
+        """The model's answer to the features at the stored states, or to the written ones."""
+        x, nodes = self.graph.x, self.graph.nodes
+
+        def through(weight: Floats, bias: Floats) -> Bounded:
+            given = through_rows(lambda rows: Bounded.exact(x[rows]), len(x), weight, bias)
+            controlled = partial(self._controlled, anchors=anchors)
+            own = through_rows(controlled, len(nodes), weight, bias)
+            value, error = given.value.copy(), given.error.copy()
+            value[nodes], error[nodes] = own.value, own.error
+            return Bounded(value, error)
+
+        return run_layers(self.layers, self.operator, through)
+
+    def _controlled(self, rows: slice, *, anchors: bool) -> Bounded:
+        """Features of some of the labelled nodes: h*_c of their class c, or f_c of their states."""
+        nodes, labels = self.graph.nodes[rows], self.graph.labels[rows]
+        value = np.empty((len(nodes), self.graph.x.shape[1]))
+        error = np.zeros_like(value)
+        for entry in self.certificate["classes"]:
+            own = labels == entry["class"]
+            if anchors:
+                value[own] = decode_array(entry["anchor"])
+                continue
+            made = _controller(entry["controller"], self.graph.states[nodes[own]])
+            value[own], error[own] = made.value, made.error
+        return Bounded(value, error)
 
     def _radius(self, residual: float) -> Floats:
         """How far V lets the equilibrium be from each node's state, shape (N,)."""
@@ -172,17 +172,14 @@ class Enclosure:
         return finite(self.operator.s_high * (residual / gap) * SLACK + TINY)
 
     def _distances(self, residual: float, slack: float) -> Floats:
-        """Upper bounds of ‖x_v − x*_v‖∞ between written features and the equilibrium's, shape
-        (M,)."""
-        nodes, _ = self.graph.shares()
-        radius = self._radius(residual)[nodes]
+        """Upper bounds of ‖x_v − x*_v‖∞ between the anchors and the equilibrium's features, shape
+        (L,)."""
+        radius = self._radius(residual)[self.graph.nodes]
         sources = [entry["controller"] for entry in self.certificate["classes"]]
         steepest = max(_steepness(source, self.gauge) for source in sources)
-        at_states = _Features(self.certificate, self.graph)
-        at_rest = _Features(self.certificate, self.graph, anchors=True)
-        found = np.empty(len(nodes))
-        for rows in row_slices(len(nodes), self.graph.x.shape[1]):
-            here, there = at_states.controlled(rows), at_rest.controlled(rows)
+        found = np.empty(len(radius))
+        for rows in row_slices(len(radius), self.graph.x.shape[1]):
+            here, there = (self._controlled(rows, anchors=one) for one in (False, True))
             gap = np.abs(here.value - there.value) * (1 + 4 * UNIT)
             gap += slack * (here.error + there.error)
             found[rows] = gap.max(axis=1) + steepest * radius[rows]
@@ -206,7 +203,6 @@ def _check_shapes(
     gauge = decode_array(certificate["graph"]["gauge"])
     n, size = len(gauge), len(graph.x)
     labels = {entry["class"] for entry in certificate["classes"]}
-    known = set(range(n)) if graph.mix is not None else labels
     fits = (
         size > 0
         and bool((gauge > 0).all())
@@ -220,69 +216,11 @@ def _check_shapes(
         and graph.nodes.shape == graph.labels.shape
         and len(np.unique(graph.nodes)) == len(graph.nodes)
         and (not len(graph.nodes) or 0 <= graph.nodes.min() <= graph.nodes.max() < size)
-        and set(graph.labels.tolist()) <= known
+        and set(graph.labels.tolist()) <= labels
         and bool(np.isfinite(graph.states).all())
-        and (graph.mix is None or _are_shares(graph.mix, size, n, labels))
     )
     if not fits:
         raise CertificateError("the stored states do not fit the graph and the certificate")
-
-
-def _are_shares(mix: Floats, size: int, n: int, labels: set[int]) -> bool:
-    """Whether p ≥ 0, p(c) = 0 for a class without a controller, and Σ_c p(c) ≤ 1 exactly."""
-    if mix.shape != (size, n) or not np.isfinite(mix).all() or mix.min() < 0:
-        return False
-    others = [c for c in range(n) if c not in labels]
-    sums = mix.sum(axis=1) * (1 + 4 * (n + 1) * UNIT)  # not below the exact ones
-    return not mix[:, others].any() and bool(sums.max() <= 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Features:
-    """The model's input: Σ_c p_v(c)·f_c(ŷ_v) at controlled nodes, given features at others.
-
-    Attributes:
-        certificate: with controllers and anchors.
-        graph: with the states.
-        anchors: h*_c in place of f_c(ŷ_v).
-    """
-
-    certificate: Mapping[str, Any]
-    graph: GraphStates
-    anchors: bool = False
-
-    def controlled(self, rows: slice) -> Bounded:
-        nodes, shares = self.graph.shares()
-        nodes, shares = nodes[rows], shares[rows]
-        value = np.zeros((len(nodes), self.graph.x.shape[1]))
-        error = np.zeros_like(value)
-        for entry in self.certificate["classes"]:
-            share = shares[:, entry["class"]]
-            if not share.any():
-                continue
-            used = slice(None) if share.all() else np.flatnonzero(share)
-            part = scaled(self._of_class(entry, nodes[used]), share[used])
-            total = plus(Bounded(value[used], error[used]), part)
-            value[used], error[used] = total.value, total.error
-        return Bounded(value, error)
-
-    def _of_class(self, entry: dict[str, Any], nodes: Ints) -> Bounded:
-        if not self.anchors:
-            return _controller(entry["controller"], self.graph.states[nodes])
-        anchor = decode_array(entry["anchor"])
-        return Bounded.exact(np.broadcast_to(anchor, (len(nodes), len(anchor))))
-
-    def through(self, weight: Floats, bias: Floats) -> Bounded:
-        """X·Wᵀ + b, shape (N, out)."""
-        size = len(self.graph.x)
-        nodes, _ = self.graph.shares()
-        value, error = np.empty((size, len(bias))), np.empty((size, len(bias)))
-        if len(nodes) < size:
-            given = through_rows(lambda rows: Bounded.exact(self.graph.x[rows]), size, weight, bias)
-            value[:], error[:] = given.value, given.error
-        own = through_rows(self.controlled, len(nodes), weight, bias)
-        value[nodes], error[nodes] = own.value, own.error
-        return Bounded(value, error)
 
 
 def _controller(source: list[list[dict[str, Any]]], states: Floats) -> Bounded:

@@ -64,11 +64,11 @@ def link(
     if scores is None:
         return ()
     try:
-        pair = RecognisedModel.of(found, frozen, data.edge_index, len(data.x))
+        pair = RecognisedModel(found, frozen, data.edge_index, len(data.x))
         given = pair.compare_own(data.x, scores)
         words = _equilibrium_shown(content, pair, given, data, states) if passes else ()
         if "steering" in content:
-            words += _features_shown(content["steering"], pair, found.operator, data, steering)
+            words += _features_shown(content["steering"], pair, data, steering)
         return words
     except CertificateError as error:
         raise Differs(str(error)) from None
@@ -225,7 +225,7 @@ def _with_features(
 
 
 def _features_shown(
-    steering: Mapping[str, Any], pair: RecognisedModel, operator: str, data: Any, stored: Stored
+    steering: Mapping[str, Any], pair: RecognisedModel, data: Any, stored: Stored
 ) -> tuple[str, ...]:
     """The claim about the features that ship, and the model's answers to them, in words."""
     from torch import tensor
@@ -236,9 +236,9 @@ def _features_shown(
     what = "the certificate speaks of features that ship, but these are missing"
     place = _present(stored, what)
     shipped = read_shipped(place, given_array(data.x), data.edge_index.cpu().numpy())
-    compare_features(facts, shipped, pair.layers, operator)
+    compare_features(facts, shipped, pair.layers, pair.found.operator)
     own = pair.run(tensor(shipped.features), "the shipped")
-    certain = shipped.as_decided(pair.layers, operator)
+    certain = shipped.as_decided(pair.layers, pair.found.operator)
     kept = int((certain & (own.classes == shipped.wanted)).sum())
     agreed = (
         f"The model itself, run with them, answers like its layers up to the rounding of"

@@ -38,7 +38,7 @@ Box = tuple[Ints, Ints]  # lower and upper ends
 Signs = Mapping[int, bool]  # by unit: whether its input is ≥ 0, or else ≤ 0
 _NONE: Mapping[int, Any] = MappingProxyType({})
 Support = tuple[Vector, Fraction] | None  # slopes and a constant, to be added to a form over y
-Line = tuple[int, int, int, int, tuple[int, int]]  # lower, upper, drop, lift; the bounds
+Line = tuple[int, int, int, int, tuple[int, int]]  # lower, upper, drop, lift; the ends
 Known = list[tuple[int, Ints, int]]  # a place of a view, the form of its value, and the constant
 
 
@@ -61,17 +61,17 @@ class View(NamedTuple):
         return sum(len(layer.units) for layer in self.layers)
 
 
-class Lines(NamedTuple):
-    """A layer with the lines around its units: slopes, and the upper lines' values at z = 0."""
+class Open(NamedTuple):
+    """A unit that is not multiplied out, and the lines around it."""
 
-    units: Ints
-    constants: Ints
-    columns: list[Ints]  # of the forms
-    lower: Ints
-    upper: Ints
-    drop: Ints  # the lower lines' values at z = 0, of ReLUs 0
-    lift: Ints
-    ends: list[tuple[int, int]]  # the bounds
+    unit: int
+    form: Ints
+    constant: int
+    lower: int  # slopes
+    upper: int
+    drop: int  # the lower line's value at z = 0, of ReLUs 0
+    lift: int  # the upper line's
+    ends: tuple[int, int]  # the bounds of its input
 
 
 class Leaf(NamedTuple):
@@ -127,22 +127,28 @@ class Relaxation:
         wanted = self._wanted(view, leaf)
         needed = None if leaf.thetas else self._needed(view, wanted.forms[0], leaf.signs)
         (_, outputs), stages = self._relaxed(view, box, leaf, wanted, needed)
-        for k, stage in enumerate(stages):
-            for i, unit in enumerate(stage.units):
-                if unit not in leaf.slopes:
-                    continue
-                if unit in self.row.squares:
-                    exp = self.exps[k] - BITS * k
-                    place = Fraction(leaf.slopes[unit], 255)
-                    stage.lower[i], stage.drop[i] = _tangent(*stage.ends[i], exp, place)
-                elif stage.lift[i]:  # only there has it both signs
-                    stage.lower[i] = (leaf.slopes[unit] << BITS) // 255
+        if leaf.slopes:
+            stages = [
+                [self._sloped(line, k, leaf) for line in stage] for k, stage in enumerate(stages)
+            ]
         pulls = {}
         betas = leaf.weights[len(view.outputs.forms) :]
         for (unit, active), beta in zip(leaf.signs.items(), betas, strict=True):
             pulls[unit] = beta if active else -beta
         most = self._most(outputs.forms[0], outputs.constants[0], stages, box, leaf.own, pulls)
         return scaled(most, self.exp)
+
+    def _sloped(self, line: Open, k: int, leaf: Leaf) -> Open:
+        """The lower line that a leaf chooses for a unit of stage k."""
+        slope = leaf.slopes.get(line.unit)
+        if slope is None:
+            return line
+        if line.unit in self.row.squares:
+            exp = self.exps[k] - BITS * k
+            lower, drop = _tangent(*line.ends, exp, Fraction(slope, 255))
+            return line._replace(lower=lower, drop=drop)
+        # only where it has a lift has it both signs
+        return line._replace(lower=(slope << BITS) // 255) if line.lift else line
 
     def _wanted(self, view: View, leaf: Leaf) -> Layer:
         """Σ μ·g over the places of a view; a coupled unit leaves θ times its weight to V."""
@@ -168,55 +174,60 @@ class Relaxation:
 
     def _relaxed(
         self, view: View, box: Box, leaf: Leaf, outputs: Layer, needed: set[int] | None
-    ) -> tuple[View, list[Lines]]:
+    ) -> tuple[View, list[list[Open]]]:
         """The lines of all units whose sign is not known, and the view without the others."""
         left = list(range(self.row.n))  # places whose value is not known as a form
         known: Known = []
         layers: list[Layer] = []
-        stages: list[Lines] = []
+        stages: list[list[Open]] = []
+        first = products = self.row.n  # products: of substituting a form
         for k, given in enumerate(view.layers):
-            first = self.row.n + sum(len(layer.units) for layer in view.layers[:k])
             units, forms, constants = self._multiplied_out(given, left, known)
             if k + 1 == len(view.layers):
                 self._couple(units, forms, constants, leaf.thetas)
-            self._spend(len(units), stages)
-            open_, lines, settled = [], [], []
-            for i, unit in enumerate(units):
-                if needed is not None and first + i not in needed:
+            self.work.spend(2 * len(units) * products, self.bits)
+            stage: list[Open] = []
+            settled: Known = []
+            opened = []
+            places = range(first, first + len(units))
+            for place, unit, form, constant in zip(places, units, forms, constants, strict=True):
+                if needed is not None and place not in needed:
                     continue  # every form that is left has zero there
-                ends = self._bounds(forms[i], constants[i], stages, box, leaf, unit)
+                ends = self._bounds(form, constant, stages, box, leaf, unit)
                 if unit in self.row.squares:
-                    open_.append(i)
-                    lines.append(_square_line(*ends, self.exps[k] - BITS * k))
+                    line = _square_line(*ends, self.exps[k] - BITS * k)
                 elif unit in self.kept or ends[0] < 0 < ends[1]:
-                    open_.append(i)
-                    lines.append(_line(*ends))
+                    line = _line(*ends)
                 elif ends[0] >= 0:
-                    settled.append((first + i, forms[i], constants[i]))
-            left += [first + i for i in open_]
+                    settled.append((place, form, constant))
+                    continue
+                else:
+                    continue
+                opened.append(place)
+                stage.append(Open(unit, form, constant << BITS * k, *line))
+            kept = [line.unit for line in stage], [line.form for line in stage]
+            layers.append(Layer(*kept, [line.constant >> BITS * k for line in stage]))
+            products += len(stage) * (len(left) + 3)
+            left += opened
             known += settled
-            kept = [units[i] for i in open_], [forms[i] for i in open_]
-            stay = Layer(*kept, [constants[i] for i in open_])
-            layers.append(stay)
-            stages.append(_with_lines(stay, BITS * k, lines))
-        self._spend(1, stages)
+            stages.append(stage)
+            first += len(units)
+        self.work.spend(2 * products, self.bits)
         return View(layers, self._multiplied_out(outputs, left, known)), stages
 
     def _multiplied_out(self, layer: Layer, left: Ints, known: Known) -> Layer:
         """A layer over the places of a view as one over those that are left."""
         units, forms, constants = layer
-        used = [entry for entry in known if any(form[entry[0]] for form in forms)]
-        self.work.spend(len(forms) * (len(used) + 1) * (len(left) + 1), self.bits)
-        places = [place for place, _, _ in used]
-        padded = [form + [0] * (len(left) - len(form)) for _, form, _ in used]
-        columns = [[form[j] for form in padded] for j in range(len(left))]
-        more = [constant for _, _, constant in used]
+        self.work.spend(len(forms) * (len(known) + 1) * (len(left) + 1), self.bits)
         found, totals = [], []
-        for form, constant in zip(forms, constants, strict=True):
-            factors = [form[place] for place in places]
-            sums = [sum(map(mul, factors, column)) for column in columns]
-            found.append([form[place] + value for place, value in zip(left, sums, strict=True)])
-            totals.append(constant + sum(map(mul, factors, more)))
+        for form, total in zip(forms, constants, strict=True):
+            over = [form[place] for place in left]
+            for place, own, constant in known:
+                if c := form[place]:
+                    over[: len(own)] = [a + c * b for a, b in zip(over, own, strict=False)]
+                    total += c * constant
+            found.append(over)
+            totals.append(total)
         return Layer(units, found, totals)
 
     def _couple(
@@ -231,26 +242,25 @@ class Relaxation:
                 constants[k] -= pull * (constants[i] >> BITS)
 
     def _bounds(
-        self, form: Ints, constant: int, stages: list[Lines], box: Box, leaf: Leaf, unit: int
+        self, form: Ints, constant: int, stages: list[list[Open]], box: Box, leaf: Leaf, unit: int
     ) -> tuple[int, int]:
         """Bounds of a unit's input, by substitution both ways, on the side that its sign is on."""
         up, low = leaf.supports.get(unit, (None, None))
         most = self._most(form, constant, stages, box, up)
         if most <= 0 and unit not in self.row.squares:
             return -1, most
-        least = -self._most([-c for c in form], -constant, stages, box, low)
         if unit in leaf.signs:
-            return (max(least, 0), max(most, 0)) if leaf.signs[unit] else (-1, min(most, 0))
-        return least, most
+            return (0, most) if leaf.signs[unit] else (-1, 0)
+        return -self._most([-c for c in form], -constant, stages, box, low), most
 
     def _most(
         self,
         form: Ints,
         constant: int,
-        stages: list[Lines],
+        stages: list[list[Open]],
         box: Box,
         support: Support,
-        pulls: Mapping[int, int] | None = None,
+        pulls: Mapping[int, int] = _NONE,
     ) -> int:
         """The maximum over the box of a form, substituted backwards to one over y that is nowhere
         smaller; `pulls` are multiples of inputs to be added, to the outputs only."""
@@ -258,44 +268,28 @@ class Relaxation:
         skipped = 0  # bits by which the coefficients are shorter than if no stage were left out
         constant <<= BITS * len(stages)
         for k in range(len(stages) - 1, -1, -1):
-            units, constants, columns, lower, upper, drop, lift, _ = stages[k]
-            start = len(form) - len(units)
+            stage = stages[k]
+            start = len(form) - len(stage)
             own, form = form[start:], form[:start]
-            pulled = [pulls.get(unit, 0) for unit in units] if pulls else []
-            if not any(own) and not any(pulled):
+            if not any(own) and not pulls:
                 skipped += BITS
                 continue
-            sloped = [c * (b if c > 0 else a) for c, a, b in zip(own, lower, upper, strict=True)]
-            if pulled:
-                by = self.exps[k] - exp + BITS * (len(stages) - k) - skipped
-                sloped = [c + (pull << by) for c, pull in zip(sloped, pulled, strict=True)]
-            lifted = sum(
-                [c * (up if c > 0 else down) for c, down, up in zip(own, drop, lift, strict=True)]
-            )
-            constant += (lifted + sum(map(mul, sloped, constants))) << skipped
-            sums = [sum(map(mul, sloped, column)) for column in columns]
-            form = [(c << BITS) + value for c, value in zip(form, sums, strict=True)]
+            by = self.exps[k] - exp + BITS * (len(stages) - k)  # with pulls no stage is left out
+            form = [c << BITS for c in form]
+            for c, line in zip(own, stage, strict=True):
+                pull = pulls.get(line.unit, 0) << by if pulls else 0
+                if not c and not pull:
+                    continue
+                slope, shift = (line.upper, line.lift) if c > 0 else (line.lower, line.drop)
+                sloped = c * slope + pull
+                constant += (c * shift + sloped * line.constant) << skipped
+                form = [a + sloped * b for a, b in zip(form, line.form, strict=True)]
         if support is None:
             return (highest(form, *box) << skipped) + constant
         exp -= BITS * len(stages)
         total = Vector(shifted(form, skipped), exp - self.box_exp) + support[0]
         most = scaled(highest(total.ints, *box), total.exp + self.box_exp) + support[1]
         return constant + Vector.of([most]).at(exp)[0]  # or it is refused: nothing is rounded
-
-    def _spend(self, forms: int, stages: list[Lines]) -> None:
-        """Count the products of substituting so many forms both ways, before they are formed."""
-        through = self.row.n
-        products = self.row.n
-        for stage in stages:
-            products += len(stage.units) * (through + 3)
-            through += len(stage.units)
-        self.work.spend(2 * forms * products, self.bits)
-
-
-def _with_lines(layer: Layer, bits: int, lines: list[Line]) -> Lines:
-    columns = [list(column) for column in zip(*layer.forms, strict=True)]
-    found: Any = [list(part) for part in zip(*lines, strict=True)] if lines else [[]] * 5
-    return Lines(layer.units, shifted(layer.constants, bits), columns, *found)
 
 
 def highest(form: Ints, low: Ints, high: Ints) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.shared.common import add_options, console, emit, say_reused
+from graphkeel.cli.shared.common import add_options, console, emit, make_out_dir, say_reused
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.out is not None:
+        make_out_dir(args.out)
     results = {title: _run(args, labels) for title, labels in _STEPS.items()}
     steps = {title: _numbers(result) for title, result in results.items()}
     payload = {"command": "demo", "dataset": "digits", "steps": steps}

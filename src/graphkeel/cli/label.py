@@ -29,6 +29,7 @@ from graphkeel.cli.shared.common import (
     add_options,
     emit,
     emit_lines,
+    make_out_dir,
     path_type,
     whole_number,
 )
@@ -61,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     shown = None if args.show is None else Shown.read(args.show)
     rec, data, seed = opened(args.folder, specs(args), args.seed)
     names = () if args.classes is None else read_lines(args.classes)
-    session = Session(rec, data, args.folder / "label", seed=seed, shown=shown, names=names)
+    place = make_out_dir(args.folder / "label")
+    session = Session(rec, data, place, seed=seed, shown=shown, names=names)
     try:
         serve(session, port=args.port, ready=lambda address: _tell(args, address))
     except KeyboardInterrupt:

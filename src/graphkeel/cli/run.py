@@ -67,7 +67,8 @@ def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult:
     from graphkeel.core.signals import raise_pending
     from graphkeel.runs.run import run_seeds
 
-    with Progress(console=console(stderr=True), transient=True) as progress:
+    screen = console(stderr=True)
+    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
         bar = progress.add_task(verbatim(f"{spec.dataset}: {spec.method}"), total=len(seeds))
 
         def on_row(_: object) -> None:

@@ -56,10 +56,17 @@ class Anchors:
     residuals: tuple[float, ...]
     controller: str
 
-    @property
-    def relative_residual(self) -> float:
-        """The worst class's residual, relative to the strength."""
-        return max(self.residuals) / self.strength
+    @classmethod
+    def at(cls, plant: Plant, features: Tensor, strength: float, controller: str) -> Anchors:
+        """Features (n_classes, d), float32, with the residuals measured at them.
+
+        Args:
+            plant: the head C, from d features to n logits.
+            features, strength, controller: as above.
+        """
+        targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
+        residuals = (plant(features.double()).detach() - targets).norm(dim=1)
+        return cls(features, strength, tuple(residuals.tolist()), controller)
 
 
 def solve_anchors(
@@ -111,19 +118,14 @@ def blendable_anchors(
     small = settings.ridge * outer.norm() * torch.eye(outer.shape[1], dtype=torch.float64)
     system = torch.cat([outer, small])
     features = []
-    residuals = []
     for target in targets:
         wanted = torch.cat([target - outer_bias, torch.zeros(outer.shape[1], dtype=torch.float64)])
         active, _ = nnls(system.numpy(), wanted.numpy())
-        anchor = (lift @ (torch.from_numpy(active) - inner_bias)).float()
-        features.append(anchor)
-        residuals.append(float((plant(anchor.double()) - target).norm()))
-    return Anchors(torch.stack(features), strength, tuple(residuals), _NON_NEGATIVE)
+        features.append((lift @ (torch.from_numpy(active) - inner_bias)).float())
+    return Anchors.at(plant, torch.stack(features), strength, _NON_NEGATIVE)
 
 
-def _searched_anchors(
-    plant: Plant, strength: float, settings: AnchorSettings = AnchorSettings()
-) -> Anchors:
+def _searched_anchors(plant: Plant, strength: float, settings: AnchorSettings) -> Anchors:
     """Levenberg–Marquardt for all classes at once, on a head of which only the answers are known.
 
     What the steps could not reach is in the residuals."""
@@ -135,9 +137,7 @@ def _searched_anchors(
     found, _ = levenberg_marquardt(
         plant, targets, start, steps=settings.steps, damping=1.0, goal=goal
     )
-    shipped = found.float()
-    residuals = (plant(shipped.double()).detach() - targets).norm(dim=1)
-    return Anchors(shipped, strength, tuple(residuals.tolist()), LEVENBERG)
+    return Anchors.at(plant, found.float(), strength, LEVENBERG)
 
 
 def hidden_is_free(layers: Layers) -> bool:

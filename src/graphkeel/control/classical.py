@@ -17,7 +17,7 @@ from graphkeel.control.base import (
     regulation_at,
     set_point,
 )
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 
 _Law = Callable[[Tensor, list[Tensor]], Tensor]  # Δx by the feature and the states so far
 
@@ -123,10 +123,7 @@ class MFAC(_Stepwise):
     name: str = "mfac"
 
     def __post_init__(self) -> None:
-        if self.initial not in ("probed", "blind"):
-            raise ConfigError(
-                "MFAC's initial Jacobian must be 'probed' or 'blind'", got=repr(self.initial)
-            )
+        check_name("MFAC's initial Jacobian", self.initial, ("probed", "blind"))
 
     def _law(self, plant: Plant, goal: Tensor) -> _Law:
         first = estimate = self._first_estimate(plant)

@@ -41,19 +41,12 @@ class NeuralWeights:
     def __call__(self, y: Tensor) -> Tensor:
         """f(y) in y's precision, for states of shape (..., n)."""
         kind = y.dtype
-        return self.offset.to(kind) + self.lifted(y) @ self.outer.to(kind).T
-
-    def lifted(self, y: Tensor) -> Tensor:
-        """t(y), the hidden layer, with f(y) = h + B·t(y); shape (..., hidden).
-
-        Args:
-            y: states, shape (..., n).
-        """
-        kind = y.dtype
-        inner, bias = self.inner.to(kind), self.bias.to(kind)
+        inner, bias, outer = (part.to(kind) for part in (self.inner, self.bias, self.outer))
         if self.form == "paper":
-            return (y @ inner.T + bias).relu()
-        return ((y - self.equilibrium.to(kind)) @ inner.T + bias).relu() - bias.relu()
+            hidden = (y @ inner.T + bias).relu()
+        else:
+            hidden = ((y - self.equilibrium.to(kind)) @ inner.T + bias).relu() - bias.relu()
+        return self.offset.to(kind) + hidden @ outer.T
 
 
 class NeuralController(Controller):

@@ -98,7 +98,7 @@ def read_labels(path: Path) -> Batch:
 def read_rows(path: Path) -> list[Row]:
     """Rows that `write_rows` wrote as CSV."""
     try:
-        header, *lines = _table(path)
+        header, *lines = read_table(path)
         if header != _COLUMNS:
             raise ValueError(f"columns {', '.join(header)}"[:200])
         return [_row(dict(zip(header, line, strict=True))) for line in lines]
@@ -121,8 +121,8 @@ def _row(cells: dict[str, str]) -> Row:
     return Row(**{**cells, **given})  # type: ignore[arg-type]
 
 
-def _table(path: Path) -> list[list[str]]:
-    # spreadsheets write a byte-order mark
+def read_table(path: Path) -> list[list[str]]:
+    """The lines of a CSV file that are not empty; spreadsheets write a byte-order mark."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = [[cell.strip() for cell in row] for row in csv.reader(_limited(file, path))]
     return [row for row in rows if row]
@@ -137,7 +137,7 @@ def _limited(lines: Iterator[str], path: Path) -> Iterator[str]:
 
 def _from_csv(path: Path) -> list[tuple[str, str]]:
     """(node, label) of the lines that are filled in."""
-    rows = _table(path)
+    rows = read_table(path)
     header = rows[0] if rows else []
     if not {"node", "label"} <= set(header):
         got = ", ".join(header)[:200] or "an empty file"

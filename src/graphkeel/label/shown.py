@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphkeel.core.errors import DataError
+from graphkeel.label.files import read_table
 
 IMAGES = {
     ".png": "image/png",
@@ -44,10 +45,11 @@ class Shown:
             path: the file; paths of images in it begin at its folder.
         """
         try:
-            with path.open(newline="", encoding="utf-8-sig") as file:
-                header, *rows = csv.reader(file)
-                at = header.index("node")
-                cells = {int(row[at]): tuple(row[:at] + row[at + 1 :]) for row in rows if row}
+            header, *rows = read_table(path)
+            if "node" not in header:
+                raise ValueError(f"columns {', '.join(header)}")
+            at = header.index("node")
+            cells = {int(row[at]): tuple(row[:at] + row[at + 1 :]) for row in rows}
         except (OSError, UnicodeDecodeError, csv.Error, ValueError, IndexError) as error:
             raise DataError(
                 f"{path} must be a CSV file with a column node of whole numbers",

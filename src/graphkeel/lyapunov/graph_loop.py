@@ -1,7 +1,7 @@
 """The loop on a real graph, run to its equilibrium: Ŷ⁺ = GNN(X(Ŷ), A).
 
-The model's first layer is linear, so it is applied to controllers and given features once, not in
-every step: a step costs the same for twenty features as for three thousand."""
+The model's first layer is linear, so the given features go through it once; in each step only those
+of the controlled nodes do."""
 
 from __future__ import annotations
 
@@ -34,86 +34,70 @@ class GraphRun:
     certain: tuple[int, ...]
 
 
-class GraphLoop:
-    """The closed loop of a recognised model on a graph with given features (N, d) and edges (2, E).
+@torch.no_grad()
+def run_loop(
+    aggregation: Aggregation,
+    x: Tensor,
+    edge_index: Tensor,
+    controls: Mapping[int, NeuralWeights],
+    nodes: Tensor,
+    labels: Tensor,
+    *,
+    kappa: float,
+    gauge: Tensor,
+    steps: int = 500,
+    least: float = 1e-12,
+) -> GraphRun:
+    """The loop of a recognised model on a graph, features (N, d) and edges (2, E), from its answer
+    to the given features until a step changes less than `least`, relative: as near to the
+    equilibrium as floats come.
 
-    The controllers of the classes act at `nodes` (M,), each at those with its label (M,): there
-    the feature is h_c + B_c·t_c(ŷ_v). Products of the first layer's weights with all h_c and B_c
-    are made once.
-    """
+    The controllers of the classes act at `nodes` (M,), each at those with its label (M,). The
+    gauge is r of V(z) = Σ rᵢ|zᵢ|, shape (n,), in which the loop falls by `kappa`."""
+    matrix, scale = operator_of(aggregation.operator, edge_index, len(x))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        matrix = matrix.to_sparse_csr()  # products are several times as fast
+    first, *rest = aggregation.layers
+    given = [_projected(x, branch) for branch in first]
+    places = [(nodes[labels == label], control) for label, control in controls.items()]
 
-    def __init__(
-        self,
-        aggregation: Aggregation,
-        x: Tensor,
-        edge_index: Tensor,
-        controls: Mapping[int, NeuralWeights],
-        nodes: Tensor,
-        labels: Tensor,
-    ) -> None:
-        self.aggregation = aggregation
-        self.nodes = nodes
-        matrix, self.scale = operator_of(aggregation.operator, edge_index, len(x))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-            self.matrix = matrix.to_sparse_csr()  # products are several times as fast
-        shares = torch.stack([(labels == c).double() for c in controls], dim=1)
-        self.controls = list(zip(controls.values(), shares.unsqueeze(2).unbind(1), strict=True))
-        outer = torch.cat([control.outer.double() for control in controls.values()], dim=1)
-        offsets = torch.stack([control.offset.double() for control in controls.values()])
-        first = aggregation.layers[0]
-        self.given = [_projected(x, branch) for branch in first]
-        self.rest = [shares @ (offsets @ one.weight.T) + one.bias for one in first]
-        self.lifts = [(one.weight @ outer).T for one in first]
+    def fed(states: Tensor) -> list[Tensor]:
+        """The first layer's values, before they are spread, with controllers at these states."""
+        values = [value.clone() for value in given]
+        for own, control in places:
+            features = control(states[own])
+            for branch, value in zip(first, values, strict=True):
+                value[own] = features @ branch.weight.T + branch.bias
+        return values
 
-    def answer(self) -> Tensor:
-        """The model's answer to the given features, shape (N, n)."""
-        return self._answer(self.given)
+    def answer(values: list[Tensor]) -> Tensor:
+        parts = zip(first, values, strict=True)
+        state = torch.stack([spread(value, matrix, one.power) for one, value in parts]).sum(dim=0)
+        for layer in rest:
+            state = run_layer(layer, state.relu(), matrix)
+        return state
 
-    def step(self, states: Tensor) -> Tensor:
-        """Ŷ⁺ of states Ŷ, float64, shape (N, n)."""
-        own = states[self.nodes]
-        lifted = torch.cat([share * control.lifted(own) for control, share in self.controls], dim=1)
-        pairs = zip(self.given, self.rest, self.lifts, strict=True)
-        return self._answer(
-            [given.index_copy(0, self.nodes, rest + lifted @ lift) for given, rest, lift in pairs]
-        )
+    states = answer(given)
+    residuals = []
+    certain = []
+    for _ in range(steps):
+        following = answer(fed(states))
+        moved = (following - states).abs()
+        residuals.append(float(((moved @ gauge) / scale).max()))
+        certain.append(_certain(states, scale * (residuals[-1] / (1.0 - kappa)), gauge))
+        states = following
+        if float(moved.max()) <= least * (1.0 + float(states.abs().max())):
+            break
+    return GraphRun(states, tuple(residuals), tuple(certain))
 
-    def _answer(self, fed: list[Tensor]) -> Tensor:
-        """The model's answer, given the first layer's values before they are spread."""
-        value = torch.zeros_like(fed[0])
-        for branch, part in zip(self.aggregation.layers[0], fed, strict=True):
-            value = value + spread(part, self.matrix, branch.power)
-        for layer in self.aggregation.layers[1:]:
-            value = run_layer(layer, value.relu(), self.matrix)
-        return value
 
-    @torch.no_grad()
-    def run(
-        self, kappa: float, gauge: Tensor, *, steps: int = 500, least: float = 1e-12
-    ) -> GraphRun:
-        """From the answer to the given features to the equilibrium, as near as floats come: until a
-        step changes less than `least`, relative. The gauge is r of V(z) = Σ rᵢ|zᵢ|, shape (n,)."""
-        states = self.answer()
-        residuals = []
-        certain = []
-        for _ in range(steps):
-            following = self.step(states)
-            moved = (following - states).abs()
-            residuals.append(float(((moved @ gauge) / self.scale).max()))
-            sure = self.certain(states, residuals[-1] / (1.0 - kappa), gauge)
-            certain.append(int(sure.sum()))
-            states = following
-            if float(moved.max()) <= least * (1.0 + float(states.abs().max())):
-                break
-        return GraphRun(states, tuple(residuals), tuple(certain))
-
-    def certain(self, states: Tensor, radius: float, gauge: Tensor) -> Tensor:
-        """Where the margin exceeds the distance to the equilibrium, bool, shape (N,)."""
-        best = states.argmax(dim=1, keepdim=True)
-        margins = states.gather(1, best) - states
-        needed = radius * self.scale.unsqueeze(1) / torch.minimum(gauge[best], gauge)
-        return (margins > needed).scatter(1, best, True).all(dim=1)
+def _certain(states: Tensor, radius: Tensor, gauge: Tensor) -> int:
+    """How many nodes' margins exceed their distance to the equilibrium in V, shape (N,)."""
+    best = states.argmax(dim=1, keepdim=True)
+    margins = states.gather(1, best) - states
+    needed = radius.unsqueeze(1) / torch.minimum(gauge[best], gauge)
+    return int((margins > needed).scatter(1, best, True).all(dim=1).sum())
 
 
 def _projected(x: Tensor, branch: Branch, entries: int = 1 << 24) -> Tensor:

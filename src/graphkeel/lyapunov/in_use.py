@@ -6,8 +6,6 @@ import logging
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from graphkeel.control.anchors import Anchors
 from graphkeel.core.names import check_name
 from graphkeel.lyapunov.certify import certify
@@ -51,9 +49,7 @@ def certify_in_use(
     if not len(others):
         anchors = replace(kept, controller=CERTIFIED)
         return result.with_remark(IN_USE), anchors if result else None
-    targets = config.strength * torch.eye(result.head.n_out, dtype=torch.float64)
-    residuals = (result.head(features.double()) - targets).norm(dim=1)
-    anchors = Anchors(features, config.strength, tuple(residuals.tolist()), CERTIFIED)
+    anchors = Anchors.at(result.head, features, config.strength, CERTIFIED)
     labels = ", ".join(map(str, others.tolist()))
     remark = f"the certificate is about other anchors than those in use for class {labels}"
     return result.with_remark(remark), anchors if result else None

@@ -19,7 +19,7 @@ from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
 from graphkeel.lyapunov.loss import lyapunov_loss, total
 from graphkeel.lyapunov.message_passing import Passing
 from graphkeel.lyapunov.states import NodeStates, StateSet, shared_box
-from graphkeel.lyapunov.targets import choose_targets
+from graphkeel.lyapunov.targets import choose_targets, class_margins
 from graphkeel.models.aggregation import Aggregation
 from graphkeel.verify.problem import Network, Problem
 
@@ -52,7 +52,8 @@ class LoopBatch:
         self.settings = settings = FitSettings()
         self.generator = torch.Generator().manual_seed(config.seed)
         self.goals = choose_targets(plant, self.classes, config, anchors)
-        targets = self.goals.equilibria
+        self.equilibria = targets = torch.stack([goal.equilibrium for goal in self.goals])
+        solved = [goal.anchor for goal in self.goals if goal.anchor is not None]
         logits = logits.detach().double().cpu()
         low, high = map(torch.from_numpy, shared_box(logits.numpy(), targets.numpy()))
         self.low, self.high = low.repeat(len(targets), 1), high.repeat(len(targets), 1)
@@ -64,13 +65,13 @@ class LoopBatch:
             form=config.form,
             hidden=config.hidden,
             generator=self.generator,
-            anchors=self.goals.anchors,
+            anchors=torch.stack(solved) if solved else None,
         )
         self.function = make_lyapunov(config, targets, unit, self.generator)
         aim = min(config.contraction, settings.aim * config.rho)
         # the decrease factor of each class that training aims at, below ρ
         self.aims = torch.full((len(self.classes),), aim, dtype=torch.float64)
-        self.margins = self.goals.margins(self.classes)
+        self.margins = class_margins(targets, torch.tensor(self.classes))
         self.passing: Passing | None = None
         if aggregation is not None and aggregation.layers and config.form != "paper":
             self.passing = Passing(aggregation, self.controller)
@@ -85,11 +86,9 @@ class LoopBatch:
                     "a node to start from belongs to one class", got=f"{len(self.classes)} classes"
                 )
             return NodeStates(logits, config.start_node, len(self.classes))
-        targets = self.goals.equilibria
-        samples, hole = config.samples, config.epsilon
-        states = StateSet(logits, self.low, self.high, targets, samples, hole, self.settings)
-        states.fill(self.generator)
-        return states
+        box = (self.low, self.high, self.equilibria)
+        size, hole = config.samples, config.epsilon
+        return StateSet(logits, *box, size, hole, self.settings, self.generator)
 
     @_one_thread()
     def fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:

@@ -41,7 +41,7 @@ def _paper_loss(batch: LoopBatch, layers: BatchLayers, y: Tensor, active: Tensor
     """Eq. 11: mean of relu(−V) + relu(ΔV), plus V(Y)²."""
     value = batch.function(y, active)
     change = batch.function(run_layers(layers, y), active) - value
-    at_rest = batch.function(batch.goals.equilibria[active].unsqueeze(1), active).squeeze(1)
+    at_rest = batch.function(batch.equilibria[active].unsqueeze(1), active).squeeze(1)
     return {
         "positivity": (-value).relu().mean(dim=1),
         "decrease": change.relu().mean(dim=1),
@@ -50,7 +50,7 @@ def _paper_loss(batch: LoopBatch, layers: BatchLayers, y: Tensor, active: Tensor
 
 
 def _margin_loss(batch: LoopBatch, layers: BatchLayers, y: Tensor, active: Tensor) -> _Terms:
-    config, origin = batch.config, batch.goals.equilibria[active]
+    config, origin = batch.config, batch.equilibria[active]
     distance = (y - origin.unsqueeze(1)).abs().amax(dim=2).clamp_min(1e-12)
     value, following = batch.function(y, active), run_layers(layers, y)
     aim = batch.aims[active].unsqueeze(1)

@@ -26,7 +26,7 @@ from graphkeel.certificate.steering import (
     without_features,
 )
 from graphkeel.core.errors import CertificateError
-from graphkeel.lyapunov.graph_loop import GraphLoop
+from graphkeel.lyapunov.graph_loop import run_loop
 from graphkeel.lyapunov.result import CertifyResult
 from graphkeel.models.aggregation import Aggregation, recognise
 from graphkeel.models.frozen import FrozenModel
@@ -80,13 +80,13 @@ def enclosed(
     controls = {outcome.label: outcome.control for outcome in result.outcomes}
     nodes, labels = (part.long().cpu() for part in labelled)
     known = torch.isin(labels, torch.tensor(list(controls)))
-    parts = {"nodes": nodes[known], "labels": labels[known]}  # stored beside the states
-    loop = GraphLoop(result.passing, x.cpu(), edge_index.cpu(), controls, **parts)
-    run = loop.run(
-        certificate["graph"]["kappa"], torch.from_numpy(decode_array(certificate["graph"]["gauge"]))
-    )
-    arrays = (part.numpy() for part in (run.states, *parts.values()))
-    graph = GraphStates(x.cpu().numpy(), edges, *arrays)
+    nodes, labels = nodes[known], labels[known]
+    gauge = torch.from_numpy(decode_array(certificate["graph"]["gauge"]))
+    kappa = certificate["graph"]["kappa"]
+    given = (x.cpu(), edge_index.cpu())
+    run = run_loop(result.passing, *given, controls, nodes, labels, kappa=kappa, gauge=gauge)
+    states = {"states": run.states, "nodes": nodes, "labels": labels}
+    graph = GraphStates(x.cpu().numpy(), edges, *(part.numpy() for part in states.values()))
     steps = {"residuals": list(run.residuals), "certain": list(run.certain)}  # of a figure
     provenance = {**certificate["provenance"], "graph_steps": steps}
     try:
@@ -99,7 +99,7 @@ def enclosed(
     return replace(
         result,
         certificate=stated,
-        states={"states": run.states, **parts},
+        states=states,
         seconds=result.seconds + time.monotonic() - started,
     )
 

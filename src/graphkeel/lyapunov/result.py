@@ -64,10 +64,6 @@ class TrainResult:
     seconds: float
     stopped: str
 
-    @property
-    def verdict(self) -> Verdict:
-        return Verdict.all_of([outcome.verdict for outcome in self.outcomes])
-
 
 def anchor_of(control: NeuralWeights) -> np.ndarray:
     """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit."""

@@ -76,31 +76,28 @@ class StateSet:
         size: int,
         hole: float,
         settings: FitSettings,
+        generator: torch.Generator,
     ) -> None:
         self.settings = settings
-        self.low, self.high, self.targets = low, high, targets
-        self.logits, self.size, self.hole = logits.double(), size, hole
-        self.extra = [torch.empty(0, low.shape[1], dtype=torch.float64) for _ in range(len(low))]
-        self.pool = torch.empty(0)
-
-    def fill(self, generator: torch.Generator) -> None:
-        classes, n = self.low.shape
-        share = max(self.size // 6, 1)
-        picks = torch.randint(len(self.logits), (self.size // 2,), generator=generator)
-        real = self.logits[picks].unsqueeze(0).expand(classes, -1, -1)
+        self.low, self.high = low, high
+        classes, n = low.shape
+        self.extra = [torch.empty(0, n, dtype=torch.float64) for _ in range(classes)]
+        share = max(size // 6, 1)
+        picks = torch.randint(len(logits), (size // 2,), generator=generator)
+        real = logits[picks].double().unsqueeze(0).expand(classes, -1, -1)
 
         def uniform(count: int) -> Tensor:
             return torch.rand(classes, count, n, generator=generator, dtype=torch.float64)
 
-        width = (self.high - self.low).unsqueeze(1)
-        inside = self.low.unsqueeze(1) + uniform(share) * width
-        corners = self.low.unsqueeze(1) + uniform(share).round() * width
+        width = (high - low).unsqueeze(1)
+        inside = low.unsqueeze(1) + uniform(share) * width
+        corners = low.unsqueeze(1) + uniform(share).round() * width
         direction = uniform(share) * 2 - 1
         direction = direction / direction.abs().amax(dim=2, keepdim=True)
         reach = torch.rand(classes, share, 1, generator=generator, dtype=torch.float64)
-        radius = (max(self.hole, 1e-6) ** (1 - reach)) * (width.amax() / 4) ** reach
-        rings = self.targets.unsqueeze(1) + direction * radius
-        rings = torch.maximum(torch.minimum(rings, self.high[:, None]), self.low[:, None])
+        radius = (max(hole, 1e-6) ** (1 - reach)) * (width.amax() / 4) ** reach
+        rings = targets.unsqueeze(1) + direction * radius
+        rings = rings.clamp(low[:, None], high[:, None])
         self.pool = torch.cat([real, inside, corners, rings], dim=1)
 
     def batch(self, active: Tensor, size: int, generator: torch.Generator) -> Tensor:
@@ -123,5 +120,5 @@ class StateSet:
         shape = (self.settings.neighbours, len(state))
         noise = torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1
         around = state + noise * self.settings.jitter * (high - low) / 2
-        found = torch.cat([state.unsqueeze(0), torch.maximum(torch.minimum(around, high), low)])
+        found = torch.cat([state.unsqueeze(0), around.clamp(low, high)])
         self.extra[index] = torch.cat([self.extra[index], found])[-self.settings.kept :]

@@ -46,25 +46,21 @@ _SETTINGS = _TargetSettings()
 
 
 @dataclass(frozen=True)
-class Targets:
-    """The equilibrium of each class.
+class Target:
+    """Where the loop of a class is to rest.
 
     Attributes:
-        equilibria: Y, float64, shape (classes, n).
-        anchors: h with C(h) = Y, float32, shape (classes, d); None in the paper's form, whose
-            controllers are free.
-        notes: for each class how Y differs from the one asked for; empty where it does not.
-        unreachable: positions of classes for which no feature was found that the head answers so.
+        equilibrium: Y, float64, shape (n,).
+        anchor: h with C(h) = Y, float32, shape (d,); None in the paper's form, whose controllers
+            are free.
+        note: how Y differs from the one asked for; empty where it does not.
+        reachable: a feature was found that the head answers with the class.
     """
 
-    equilibria: Tensor
-    anchors: Tensor | None
-    notes: tuple[str, ...]
-    unreachable: tuple[int, ...] = ()
-
-    def margins(self, classes: Sequence[int]) -> Tensor:
-        """The margin of each Y for its own class, shape (classes,)."""
-        return class_margins(self.equilibria, torch.tensor(list(classes)))
+    equilibrium: Tensor
+    anchor: Tensor | None = None
+    note: str = ""
+    reachable: bool = True
 
 
 def class_margins(states: Tensor, classes: Tensor) -> Tensor:
@@ -77,7 +73,7 @@ def class_margins(states: Tensor, classes: Tensor) -> Tensor:
 
 def choose_targets(
     plant: Plant, classes: Sequence[int], config: LyapunovConfig, anchors: Tensor | None = None
-) -> Targets:
+) -> list[Target]:
     """An equilibrium for each class that the head can answer.
 
     With anchors (classes, d) the states with which the head answers these: they are certified as
@@ -85,10 +81,10 @@ def choose_targets(
     requested = config.strength * torch.eye(plant.n_out, dtype=torch.float64)[list(classes)]
     requested = requested + config.shift
     if anchors is None and config.form == "paper":
-        return Targets(requested, None, ("",) * len(classes))
+        return [Target(want) for want in requested]
     wanted = zip(classes, requested, strict=True)
     if anchors is None:
-        return _gathered([_target(plant, label, want, config) for label, want in wanted])
+        return [_target(plant, label, want, config) for label, want in wanted]
     if anchors.shape != (len(classes), plant.n_in):
         raise ConfigError(
             f"anchors must have the shape ({len(classes)}, {plant.n_in})", got=tuple(anchors.shape)
@@ -99,36 +95,19 @@ def choose_targets(
     found = []
     for k, (label, want) in enumerate(wanted):
         if margins[k] > 0:
-            found.append(_Found(answers[k], shipped[k]))
+            found.append(Target(answers[k], shipped[k]))
             continue
         other = _target(plant, label, want, config)
         notes = (f"the anchor in use is answered with class {int(answers[k].argmax())}", other.note)
         found.append(replace(other, note="; ".join(filter(None, notes))))
-    return _gathered(found)
+    return found
 
 
-@dataclass(frozen=True)
-class _Found:
-    equilibrium: Tensor
-    anchor: Tensor
-    note: str = ""
-    reachable: bool = True
-
-
-def _gathered(found: Sequence[_Found]) -> Targets:
-    return Targets(
-        torch.stack([one.equilibrium for one in found]),
-        torch.stack([one.anchor for one in found]),
-        tuple(one.note for one in found),
-        tuple(k for k, one in enumerate(found) if not one.reachable),
-    )
-
-
-def _target(plant: Plant, label: int, requested: Tensor, config: LyapunovConfig) -> _Found:
+def _target(plant: Plant, label: int, requested: Tensor, config: LyapunovConfig) -> Target:
     anchor = solve_anchor(plant, requested).float()
     tolerance = config.delta / 2
     if float((plant(anchor.double()) - requested).norm()) <= tolerance:
-        return _Found(requested, anchor)
+        return Target(requested, anchor)
     features = torch.cat([anchor.unsqueeze(0), _searched(plant, label, config)])
     clear = _SETTINGS.clear * config.strength
     best = _nearest(plant, label, requested, features, clear)
@@ -137,14 +116,14 @@ def _target(plant: Plant, label: int, requested: Tensor, config: LyapunovConfig)
         best = _nearest(plant, label, requested, features, clear)
     if best is None:
         note = f"no feature was found that the head answers with class {label}"
-        return _Found(requested, anchor, note, reachable=False)
+        return Target(requested, anchor, note, reachable=False)
     answer = plant(best.double()).detach()
     margin = float(class_margins(answer.unsqueeze(0), torch.tensor([label])))
     note = (
         f"the head does not reach {config.strength:g} times the one-hot; Y is an answer of the head"
         f" with a margin of {margin:.3g}"
     )
-    return _Found(answer, best, note)
+    return Target(answer, best, note)
 
 
 def _searched(plant: Plant, label: int, config: LyapunovConfig) -> Tensor:

@@ -215,7 +215,7 @@ class _Verification:
 
     def _closed(self, k: int) -> bool:
         """No training leads a loop to a state that the head cannot answer."""
-        return self.verdict(k) is Verdict.PROVED or k in self.batch.goals.unreachable
+        return self.verdict(k) is Verdict.PROVED or not self.batch.goals[k].reachable
 
     def make_constant(self) -> None:
         """Constant controllers for the classes that training left without a proof."""
@@ -260,7 +260,8 @@ class _Verification:
         if len(self.reports) < len(self.batch.classes):
             return ""
         if not self.open():
-            return "unreachable" if self.batch.goals.unreachable else "proved"
+            everywhere = all(goal.reachable for goal in self.batch.goals)
+            return "proved" if everywhere else "unreachable"
         if rounds >= self.batch.config.rounds:
             return "rounds"
         return "" if self.in_time() else "seconds"
@@ -287,7 +288,7 @@ class _Verification:
         )
 
     def _note(self, k: int) -> str:
-        notes = [self.batch.goals.notes[k]]
+        notes = [self.batch.goals[k].note]
         if k in self.constant:
             notes.append("training ended without a proof, so that its controller is constant")
         if self.scaled < 1.0:

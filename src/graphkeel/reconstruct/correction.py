@@ -251,9 +251,11 @@ def _guarded(
     won, lost = int((after & ~before).sum()), int((before & ~after).sum())
     source = "labels the model was not trained on" + ("" if known.cross_fitted else " (validation)")
     seen = f"{won} won, {lost} lost on {len(classes)} {source}"
+    few = posterior is not None and won + lost < rule.guard.trust
+    by = ", mostly by the answers' own account" * few
     return GuardDecision(
         kept=kept,
-        reason=f"{verdict}: {seen}, probability of harm {harm:.2g}",
+        reason=f"{verdict}: {seen}, probability of harm {harm:.2g}{by}",
         source=source,
         n_labels=len(classes),
         wins=won,

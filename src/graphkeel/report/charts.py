@@ -18,7 +18,7 @@ class _Layout:
     row: int = 26  # height of a dumbbell
     # left, right: margins for numbers
     left: int = 70
-    right: int = 60
+    right: int = 76
     letter: int = 11  # width of a letter on a phone, where letters are larger
     longest: int = 20  # letters of a name for which there is a margin
     # top, bottom: edges of the loop's plot

@@ -34,7 +34,7 @@ def fit_facts(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
         **stored_facts(rec),
         "model": type(model).__name__ if isinstance(model, torch.nn.Module) else "a function",
         "weights": context.frozen.weights_hash,
-        "suggested": _suggested(rec, before),
+        "suggested": suggested(rec, before),
         "columns": {
             "y": y,
             "split": part,
@@ -64,7 +64,7 @@ def stored_facts(rec: Reconstructor) -> dict[str, Any]:
     }
 
 
-def _suggested(
+def suggested(
     rec: Reconstructor, before: NDArray[np.int64], most: int = 20
 ) -> list[dict[str, Any]]:
     """Nodes whose labels would help most, with their likely classes; none where all are known."""

@@ -19,16 +19,16 @@ from graphkeel.core.files import write_text
 from graphkeel.core.names import class_names
 from graphkeel.core.optional import import_optional
 from graphkeel.core.text import printable
+from graphkeel.report import views
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
-from graphkeel.report.own_view import own_nodes, own_view
-from graphkeel.report.run_view import KEEL, is_adaptation, run_nodes, run_view
 from graphkeel.report.sources import Sources
 
 _CAPTIONS = {
     "figure-3": "Training against test nodes, before and after. t-SNE shows shapes; the numbers "
     "are measured in the embedding itself.",
-    "figure-4": "The same nodes by class; the silhouette says how well classes hold together.",
+    "figure-4": "The same nodes by class. The silhouette says how well classes hold together, "
+    "measured in the embedding itself, not in the picture.",
     "figure-5": "V around the equilibrium, trajectories of the closed loop, and counterexamples "
     "met in training.",
 }
@@ -74,8 +74,8 @@ def render_page(sources: Sources) -> str:
 
 
 def _rendered(sources: Sources) -> str:
-    run = run_view(sources.run) if sources.run else None
-    own = own_view(sources.own) if sources.own else None
+    run = views.run_view(sources.run) if sources.run else None
+    own = views.own_view(sources.own) if sources.own else None
     certificate = None
     if sources.certificate is not None and sources.checked is not None:
         certificate = certificate_view(sources.certificate, sources.checked)
@@ -84,7 +84,7 @@ def _rendered(sources: Sources) -> str:
     names = list(map(printable, class_names(sources.names, n_classes)))
     data = {
         "names": names,
-        "nodes": own_nodes(sources.own) if sources.own else run_nodes(sources.run),
+        "nodes": views.own_nodes(sources.own) if sources.own else views.run_nodes(sources.run),
         "loops": loop_data(sources.certificate) if sources.certificate else [],
     }
     return rendered(
@@ -156,7 +156,7 @@ def _text(name: str) -> str:
 
 def _title(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> str:
     source = run["spec"] if run else certificate["provenance"] if certificate else {}
-    if is_adaptation(source):
+    if views.is_adaptation(source):
         source = {**source, "dataset": f"{source['source']} → {source['target']}"}
     parts = [str(source[key]) for key in ("dataset", "model", "method") if source.get(key)]
     return " · ".join(parts) or "graphkeel report"
@@ -205,9 +205,9 @@ def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) ->
     commands = []
     if run:
         seeds = [row["seed"] for row in run["seeds"]]
-        adapts = is_adaptation(run["spec"])
+        adapts = views.is_adaptation(run["spec"])
         names: tuple[str, ...] = _ADAPT_FLAGS if adapts else _RUN_FLAGS
-        if run["program"] != KEEL and not adapts:
+        if run["program"] != views.KEEL and not adapts:
             names += _PROTOCOL_FLAGS
         command = f"{run['program']} {'adapt' if adapts else 'run'}"
         flags = _flags(run["spec"], names)
@@ -221,5 +221,9 @@ def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) ->
 
 
 def _flags(values: dict[str, Any], names: tuple[str, ...]) -> str:
-    given = [(name.replace("_", "-"), values[name]) for name in names if name in values]
-    return " ".join(f"--{flag} {shlex.quote(str(value))}" for flag, value in given)
+    given = {name.replace("_", "-"): values[name] for name in names if name in values}
+    if given.get("model") == "own":  # no name, but a file and the function that builds it
+        named = values.get("model_options", {"weights": "FILE", "factory": "MODULE:FUNCTION"})
+        given = given | {name: named[name] for name in ("weights", "factory")}
+        del given["model"]
+    return " ".join(f"--{flag} {shlex.quote(str(value))}" for flag, value in given.items())

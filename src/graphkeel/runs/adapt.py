@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.reconstruct.guard import balanced
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from graphkeel.runs.adapt_case import Case, make_case
 from graphkeel.runs.method import MethodResult
-from graphkeel.runs.methods import reconstructor_of
+from graphkeel.runs.methods import reconstructor_of, result_of
 from graphkeel.runs.run import SCORED, TRAINED, Outcome, measured
 from graphkeel.runs.specs import AdaptSpec
 
@@ -24,24 +27,20 @@ def outcome(spec: AdaptSpec, seed: int) -> Outcome:
     target = (case.frozen, case.target, known.labels)
     found = measured(seed, *target, split, known.base, lambda: spec.adapted(case))
     labels, *predicted = (found.nodes[name][known.scored] for name in ("y", "before", "after"))
-    before, after = (_balanced(part, labels) for part in predicted)
+    right = ((part == labels).numpy() for part in predicted)
+    before, after = (round(balanced(one, labels.numpy()), 6) for one in right)
     row = {**found.row, "balanced_base": before, "balanced": after}
-    return Outcome(row, found.features, found.nodes)
+    if case.target.n_classes == len(labels.unique()) == 2:
+        answers = {"auc_base": known.base, "auc": found.scores}
+        row |= {name: _auc(scores[known.scored], labels) for name, scores in answers.items()}
+    return replace(found, row=row)
 
 
 def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     """`Reconstructor.adapt`, as a user calls it; nothing for `none`."""
     if spec.method == "none":
         return MethodResult()
-    there = on_target(spec, case)
-    decision = there.guard_.to_dict()
-    if there.model is not case.frozen.model:
-        # features would mean nothing to the model that was handed over
-        return MethodResult(there.scores(case.target.to_data()), None, decision)
-    if there.guard_.left_alone:
-        return MethodResult(None, None, decision)
-    scores = case.frozen.logits(there.features_, case.target.edge_index)
-    return MethodResult(scores, there.features_, decision)
+    return result_of(on_target(spec, case), case.target.to_data(), case.frozen.model)
 
 
 def on_target(spec: AdaptSpec, case: Case) -> Reconstructor:
@@ -56,8 +55,8 @@ def on_target(spec: AdaptSpec, case: Case) -> Reconstructor:
     return rec.adapt(case.target.to_data(), case.nodes, case.target.y[case.nodes])
 
 
-def _balanced(predicted: Tensor, labels: Tensor) -> float:
-    """Accuracy averaged over the classes, in percent."""
-    right = (predicted == labels).float()
-    shares = [float(right[labels == label].mean()) for label in labels.unique()]
-    return round(100.0 * sum(shares) / len(shares), 6)
+def _auc(scores: Tensor, labels: Tensor) -> float:
+    """Area under the ROC curve of two classes, in percent."""
+    from sklearn.metrics import roc_auc_score
+
+    return round(100.0 * float(roc_auc_score(labels, scores[:, 1] - scores[:, 0])), 6)

@@ -3,8 +3,7 @@ that are known on the target."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -51,8 +50,7 @@ class ScoredCase:
 
 
 def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
-    trained = json.dumps(asdict(spec.before_labels()))
-    source, target, frozen, base = _trained(type(spec), trained, seed)  # type: ignore[arg-type]
+    source, target, frozen, base = _trained(spec.before_labels(), seed)
     nodes, classes, unscored = _known(spec, target, seed)
     y = torch.full_like(target.y, UNLABELLED)
     y[nodes] = classes
@@ -70,10 +68,7 @@ def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
 
 
 @lru_cache(maxsize=2)
-def _trained(
-    kind: type[AdaptSpec], fields: str, seed: int
-) -> tuple[GraphTask, GraphTask, FrozenModel, Tensor]:
-    spec = kind(**json.loads(fields))
+def _trained(spec: AdaptSpec, seed: int) -> tuple[GraphTask, GraphTask, FrozenModel, Tensor]:
     source, target = tasks(spec, seed)
     frozen = FrozenModel(model_of(spec, source, seed), n_classes=source.n_classes)
     return source, target, frozen, frozen(target.x, target.edge_index)

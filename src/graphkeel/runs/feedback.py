@@ -16,12 +16,15 @@ from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
+from graphkeel.graph.labels import checked_labels
 from graphkeel.label.files import Batch
 from graphkeel.models import accuracy
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
+from graphkeel.report.fit_facts import suggested
 from graphkeel.runs.methods import reconstructor_of
 from graphkeel.runs.run import SCORED, TRAINED, VALIDATION, Prepared, node_columns, prepare
 from graphkeel.runs.specs import RunSpec
+from graphkeel.store.store import FILE as STORE
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,13 @@ def run_feedback(
 ) -> Iterator[Step]:
     """Fit on the training labels, then take in each batch; yields the state after each, the fit
     first."""
+    if out is not None and (out / STORE).is_file():
+        raise ConfigError(f"{out} holds a run of several seeds", fix="Choose another --out.")
     prepared = prepare(spec, seed)
     arriving = list(batches(prepared.task))
+    sizes = (prepared.task.n_nodes, prepared.task.n_classes)
+    for batch in arriving:  # wrong ones are refused before the fit
+        checked_labels(*batch, *sizes)
     fed_back = torch.cat([batch.nodes for batch in arriving])
     nodes = torch.arange(prepared.task.n_nodes)
     scored = prepared.task.test_mask & ~torch.isin(nodes, fed_back)
@@ -61,8 +69,7 @@ def run_feedback(
         start = time.perf_counter()
         if number == first:
             rec.fit(prepared.task.to_data())
-        # Batches that were finished before go in with the next one: the labels are the same in the
-        # same order.
+        # Batches that were finished before go in with the next one, in the same order.
         fresh = arriving[:number] if number == first else arriving[number - 1 : number]
         if fresh:
             rec.feedback(torch.cat([b.nodes for b in fresh]), torch.cat([b.labels for b in fresh]))
@@ -71,8 +78,11 @@ def run_feedback(
             file = out / "nodes" / f"seed-{seed:04d}.safetensors"
             save_tensors(file, _nodes(rec, prepared, scored))
             # steps and features at once; from spec and seed `opened` makes model and graph again
-            origin = {"subject": subject, "spec": asdict(spec), "seed": seed}
-            rec.save(out, {**origin, "steps": [asdict(step) for step in steps]})
+            notes = {"subject": subject, "spec": asdict(spec), "seed": seed}
+            notes["steps"] = [asdict(step) for step in steps]
+            if number == len(arriving):
+                notes["suggested"] = suggested(rec, prepared.base.argmax(dim=1).numpy())
+            rec.save(out, notes)
         yield steps[-1]
 
 

@@ -15,6 +15,7 @@ from graphkeel.core.names import check_name
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.reconstruct.inputs import ClassWeight, MethodName
 from graphkeel.reconstruct.reconstructor import Reconstructor
+from graphkeel.report.fit_facts import shares_by_kind
 from graphkeel.runs.method import CheckedMethod, Given, Method, MethodResult
 
 
@@ -37,13 +38,7 @@ class Reconstruction(CheckedMethod):
         return bool(self.without)
 
     def _fit_predict(self, given: Given) -> MethodResult:
-        rec, data = self.fitted(given)
-        decision = rec.guard_.to_dict()
-        if rec.guard_.left_alone and not self.random_weights:
-            return MethodResult(None, None, decision)
-        scores = rec.scores(data)
-        # Features for random weights would mean nothing to the model that was handed over.
-        return MethodResult(scores, None if self.random_weights else rec.features_, decision)
+        return result_of(*self.fitted(given), given.frozen.model)
 
     def fitted(self, given: Given) -> tuple[Reconstructor, Data]:
         """The reconstructor on the labels that a table allows, and the graph with these alone."""
@@ -68,6 +63,17 @@ class Reconstruction(CheckedMethod):
         )
         rec._without = self.without
         return rec
+
+
+def result_of(rec: Reconstructor, data: Data, model: Any) -> MethodResult:
+    """The answers of a reconstructor; its features are for the model that was handed over, and mean
+    nothing to it where another one was asked."""
+    facts = {"change": float(rec.change_.median()), "evidence": shares_by_kind(rec.evidence_)}
+    decision = {**rec.guard_.to_dict(), **facts}
+    same = rec.model is model
+    if rec.guard_.left_alone and same:
+        return MethodResult(decision=decision)
+    return MethodResult(rec.scores(data), rec.features_ if same else None, decision)
 
 
 def untrained(model: nn.Module, seed: int) -> nn.Module:

@@ -124,6 +124,7 @@ def report_facts(folders: Sequence[Path]) -> dict[str, Any] | None:
             "model": f"{spec.get('model', 'a model')} on {spec.get('dataset', folder.name)}",
             "columns": read_nodes(folder, int(notes.get("seed", 0))),
             "steps": notes.get("steps", []),
+            "suggested": notes.get("suggested", []),
             "folder": str(folder),
         }
     return None

@@ -3,7 +3,6 @@ run folder."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from graphkeel.core.errors import ConfigError
 from graphkeel.core.statistics import percent
 from graphkeel.core.tensors import save_tensors
 from graphkeel.graph import GraphTask
@@ -39,6 +39,7 @@ class Outcome:
     row: Row  # plain values
     features: Tensor | None  # the rewritten ones, shape (N, d); None where they were left alone
     nodes: dict[str, Tensor]  # what the report lists, a column a name, each of shape (N,)
+    scores: Tensor  # the method's, else the untouched model's, shape (N, n_classes)
 
 
 @dataclass(frozen=True)
@@ -72,52 +73,54 @@ def run_seeds(
     on_row: Callable[[Row], None] = lambda _: None,
 ) -> RunResult:
     """Run every seed that the run folder does not hold yet."""
-    folder = None if out is None else _RunFolder(out, spec)
+    store = None if out is None else _store_of(out, spec)
     rows = []
+    reused = 0
     for seed in seeds:
-        row = spec.outcome(seed).row if folder is None else folder.row(seed)
+        if store is None:
+            row = spec.outcome(seed).row
+        else:
+            job = Job(spec.method, spec, seed, spec.data_hash(seed), spec.code_version())
+            found = store.find(job)
+            if found is not None and found.done:
+                reused += 1
+                row = found.result
+            else:
+                row = _stored_row(store, job, spec)
         rows.append(row)
         on_row(row)
-    return RunResult(spec, rows, 0 if folder is None else folder.reused)
+    return RunResult(spec, rows, reused)
 
 
-class _RunFolder:
-    """The folder of a run: a store with a row a seed, and beside it the rewritten features and the
-    predictions of each seed. A folder belongs to one run: that of another is refused."""
+def _store_of(folder: Path, spec: AnySpec) -> Store:
+    """The store of a run folder, which belongs to one run: that of another is refused."""
+    if (folder / "reconstruction.json").is_file():
+        raise ConfigError(f"{folder} holds a reconstruction", fix="Choose another --out.")
+    store = Store(folder / FILE, versions=package_versions())
+    manifest = {"spec": asdict(spec), "program": spec.PROGRAM, **package_versions()}
+    published = spec.published()
+    store.claim(manifest | ({"published": published} if published else {}))
+    return store
 
-    def __init__(self, folder: Path, spec: AnySpec) -> None:
-        self.folder = folder
-        self.spec = spec
-        self.store = Store(folder / FILE, versions=package_versions())
-        self.reused = 0  # rows that were found
-        manifest = {"spec": asdict(spec), "program": spec.PROGRAM, **package_versions()}
-        published = spec.published()
-        self.store.claim(manifest | ({"published": published} if published else {}))
 
-    def row(self, seed: int) -> Row:
-        """The row of a seed: the stored one, or a new one, which is then stored."""
-        spec = self.spec
-        job = Job(spec.method, spec, seed, spec.data_hash(seed), spec.code_version())
-        found = self.store.find(job)
-        if found is not None and found.done:
-            self.reused += 1
-            return found.result
-        start = time.perf_counter()
-        outcome = spec.outcome(seed)
-        file = f"seed-{seed:04d}.safetensors"
-        if outcome.features is not None:
-            save_tensors(self.folder / "features" / file, {"x": outcome.features})
-        save_tensors(self.folder / "nodes" / file, outcome.nodes)
-        # The row comes last: where it is stored, the files that belong to it are there.
-        seconds = time.perf_counter() - start
-        self.store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row))
-        return outcome.row
+def _stored_row(store: Store, job: Job, spec: AnySpec) -> Row:
+    """The row of a seed, computed and stored; rewritten features and predictions lie beside it."""
+    start = time.perf_counter()
+    outcome = spec.outcome(job.seed)
+    file = f"seed-{job.seed:04d}.safetensors"
+    folder = store.path.parent
+    if outcome.features is not None:
+        save_tensors(folder / "features" / file, {"x": outcome.features})
+    save_tensors(folder / "nodes" / file, outcome.nodes)
+    # The row comes last: where it is stored, the files that belong to it are there.
+    seconds = time.perf_counter() - start
+    store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row))
+    return outcome.row
 
 
 def run_seed(spec: RunSpec, seed: int) -> Outcome:
     """One split, one reconstruction; the model of a split is trained once for all methods."""
-    shared = replace(spec, method="none", labels="train", method_options={})
-    prepared = _prepared(type(shared), json.dumps(asdict(shared), sort_keys=True), seed)  # type: ignore[arg-type]
+    prepared = _prepared(replace(spec, method="none", labels="train", method_options={}), seed)
     task = prepared.task
     split = torch.zeros(task.n_nodes, dtype=torch.int8)
     for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=TRAINED):
@@ -158,12 +161,7 @@ def measured(
         "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
         "weights": frozen.weights_hash,
     }
-    return Outcome(row, result.features, nodes)
-
-
-@lru_cache(maxsize=2)
-def _prepared(kind: type[RunSpec], spec: str, seed: int) -> Prepared:
-    return prepare(kind(**json.loads(spec)), seed)
+    return Outcome(row, result.features, nodes, scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +180,9 @@ def prepare(spec: RunSpec, seed: int) -> Prepared:
     return_type = ReturnType.AUTO if spec.model == OWN else ReturnType.RAW
     frozen = FrozenModel(model, n_classes=task.n_classes, return_type=return_type)
     return Prepared(task, frozen, frozen(task.x, task.edge_index))
+
+
+_prepared = lru_cache(maxsize=2)(prepare)
 
 
 def model_of(spec: AnySpec, task: GraphTask, seed: int) -> nn.Module:

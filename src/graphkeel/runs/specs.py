@@ -26,7 +26,7 @@ _SPLITS = ("most", "biased", "random", "public")
 
 
 class _Spec(ABC):
-    """A specification that runs seed by seed, whichever kind it is."""
+    """A specification that runs seed by seed, whichever kind it is; hashed without its options."""
 
     PROGRAM: ClassVar[str] = "keel"  # whose command runs it
     model: str
@@ -46,9 +46,12 @@ class _Spec(ABC):
             self.check_method()
         self.data_hash(seed)
 
-    @abstractmethod
     def check_names(self) -> None:
         """That there are such a model, split and features."""
+        from graphkeel.models.zoo import MODELS, OWN
+
+        if self.model != OWN:
+            check_name("the model", self.model, MODELS)
 
     @abstractmethod
     def check_method(self) -> None:
@@ -87,8 +90,10 @@ class RunSpec(_Spec):
     split: str = "biased"
     features: str = "auto"  # auto, raw, rownorm, pca or pca-raw
     pca: int = 20  # number of components
-    model_options: dict[str, Any] = field(default_factory=dict)  # for the model's constructor
-    method_options: dict[str, Any] = field(default_factory=dict)  # for methods that take any
+    # for the model's constructor
+    model_options: dict[str, Any] = field(default_factory=dict, hash=False)
+    # for methods that take any
+    method_options: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         check_name("labels", self.labels, LABELS)
@@ -125,10 +130,8 @@ class RunSpec(_Spec):
     def check_names(self) -> None:
         from graphkeel.graph.datasets.registry import FEATURES
         from graphkeel.graph.splits import KINDS
-        from graphkeel.models.zoo import MODELS, OWN
 
-        if self.model != OWN:
-            check_name("the model", self.model, MODELS)
+        super().check_names()
         check_name("the split", self.split.partition(":")[0], KINDS)
         check_name("features", self.features, FEATURES)
 
@@ -162,7 +165,8 @@ class AdaptSpec(_Spec):
     # `auto` (components fitted on the source where it has more features than that), raw or rownorm
     features: str = "auto"
     components: int = 32  # how many
-    model_options: dict[str, Any] = field(default_factory=dict)  # for the model's constructor
+    # for the model's constructor
+    model_options: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         check_name("the split", self.split, _SPLITS)
@@ -203,12 +207,6 @@ class AdaptSpec(_Spec):
         from graphkeel.runs.adapt import adapted
 
         return adapted(self, case)
-
-    def check_names(self) -> None:
-        from graphkeel.models.zoo import MODELS, OWN
-
-        if self.model != OWN:
-            check_name("the model", self.model, MODELS)
 
     def outcome(self, seed: int) -> Outcome:
         from graphkeel.runs.adapt import outcome

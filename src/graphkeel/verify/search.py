@@ -4,9 +4,9 @@ A worker takes a box, explores it depth-first up to a node limit and hands the b
 as new work: these are exactly the next subtrees of the preorder, so the pieces of the proof fit
 together whichever worker finished them, and the work list stays as short as the trees are deep.
 
-A box that stays open is clipped to where its linear bounds leave room for a violation; what is cut
-off is closed by the bounds of the box around it. A checker bounds every leaf by itself, so at the
-end the parts cut off are bounded, and cut further where that does not do, by the same search."""
+Where no proof is wanted, a box that stays open is clipped to where its linear bounds leave room for
+a violation; what is cut off is closed by the bounds of the box around it. A checker bounds every
+leaf by itself, and cutting at the middle makes fewer leaves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from graphkeel.verify.boxes.question import Question
 from graphkeel.verify.cells import CellBudget, Cells, CellTree
 from graphkeel.verify.kernel import (
     CANDIDATE,
-    CLIPPED,
     CUTS,
     FEW,
     FINISHED,
@@ -38,7 +37,7 @@ from graphkeel.verify.kernel import (
 from graphkeel.verify.problem import Array
 from graphkeel.verify.result import Budget, Progress
 from graphkeel.verify.settings import SEARCH, SearchSettings
-from graphkeel.verify.tree import CELLS, Lines, Piece, clipped_boxes, empty_piece, join, spliced
+from graphkeel.verify.tree import CELLS, Lines, Piece, empty_piece, join
 
 _STUCK_REASON = (
     "numerical margin: some boxes are too small to cut further, and float64 bounds leave them "
@@ -116,7 +115,6 @@ class Search:
         self.lock = threading.Condition()
         self.started = time.monotonic()
         self.reported = self.started  # when progress was last reported
-        self.share = settings.clipped_share
         self.limit = settings.first_piece  # nodes of one piece of work
         self.spent = 0.0  # processor seconds of all pieces
         self.tasks: list[_Task] = []
@@ -220,10 +218,11 @@ class Search:
         stack.boxes[:count] = task.boxes
         leaves: list[CellTree] = []
         out = self._output(count)
+        share = 1.0 if self.keep else self.settings.clipped_share
         why = FULL
         while not self._stopped():
             cuts = self.cell_budget.cuts
-            why = self.kernel.run(number, self.share, stack, cuts, out)
+            why = self.kernel.run(number, share, stack, cuts, out)
             if why != FINISHED:
                 self._test_point(out)
             if why in (STUCK, FEW):
@@ -317,9 +316,6 @@ class Search:
             for position in range(children - 1, -1, -1):
                 at = children - 1 - position
                 if stack.clipped[at]:
-                    closed = empty_piece(self.kernel.columns, 0)
-                    closed.axis = np.array([CLIPPED], np.int16)
-                    piece.children[position] = closed if self.keep else None
                     continue
                 self.pending += 1
                 box = stack.boxes[at : at + 1].copy()
@@ -354,31 +350,5 @@ class Search:
             return Outcome(reason=self.reason or _STUCK_REASON, nodes=self.nodes)
         if self.pending:
             raise RuntimeError(f"{self.pending} boxes were handed out and never came back")
-        explored = self.nodes
-        tree = self._complete(join(self.root)) if self.keep else None
-        return Outcome(
-            closed=self.counterexample is None,
-            piece=tree,
-            couplings=self.kernel.couplings,
-            counterexample=self.counterexample,
-            nodes=explored,
-        )
-
-    def _complete(self, tree: Piece) -> Piece | None:
-        """The tree with subtrees for what clipping cut off, None if that takes too long."""
-        boxes = clipped_boxes(tree, self.kernel.root)
-        if not boxes:
-            return tree
-        firsts = range(0, len(boxes), self.settings.clipped_group)
-        self.root = empty_piece(self.kernel.columns, len(firsts))
-        self.pending = len(firsts)
-        self.share = 1.0  # what is left is not clipped
-        self.deadline = self.last = self.budget.now() + 2.0 * self.spent + 1.0
-        for position, first in reversed(list(enumerate(firsts))):
-            group = boxes[first : first + self.settings.clipped_group]
-            stack = np.stack(group[::-1])  # the first box on top
-            self.tasks.append(_Task(stack, 0, self.root, position))
-        self._run_workers()
-        if self.reason or self.stuck or self.pending or not self.keep:
-            return None
-        return spliced(tree, join(self.root))
+        tree = join(self.root) if self.keep else None
+        return Outcome(True, tree, self.kernel.couplings, nodes=self.nodes)

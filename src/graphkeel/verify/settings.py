@@ -66,8 +66,7 @@ class SearchSettings:
     stuck_boxes: int = 200  # too small to cut, after which a question is given up
     unconfirmed: int = 20  # states after which only clearly higher ones are tested
     narrowest: float = 2.0**-40  # share of the root's width below which an axis is not cut
-    clipped_share: float = 0.2  # of an axis that must be clipped off to be worth a cut
-    clipped_group: int = 256  # parts cut off that are bounded in one piece of work
+    clipped_share: float = 0.2  # of an axis, clipped off, worth a cut where no proof is wanted
     cells: CellSettings = field(default_factory=CellSettings)
 
 

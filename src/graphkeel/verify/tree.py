@@ -1,8 +1,7 @@
 """A proof tree in pieces: written by many workers, joined in preorder (docs/formats.md).
 
-A search writes leaves that a proof does not know: boxes that their cells prove, and parts that
-clipping cut off. The first stand for a subtree of their own; the second get one when the search is
-over (`spliced`)."""
+A search writes leaves that a proof does not know: boxes that their cells prove, which stand for a
+subtree of their own."""
 
 from __future__ import annotations
 
@@ -13,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.verify.cells import CellTree
-from graphkeel.verify.kernel import CLIPPED
 from graphkeel.verify.problem import Array
-from graphkeel.verify.proof import RELAXED, SLOPED, Json, tree_entry
+from graphkeel.verify.proof import Json, tree_entry
 from graphkeel.verify.query import Row
 
 CELLS = -4  # a node that stands for the subtree of its cells
@@ -76,46 +74,3 @@ def join(piece: Piece) -> Piece:
     axis = np.concatenate([part.axis for part in parts])
     cut = np.concatenate([part.cut for part in parts])
     return Piece(axis, cut, lines, cells=[leaf for part in parts for leaf in part.cells])
-
-
-def clipped_boxes(tree: Piece, root: Array) -> list[Array]:
-    """The boxes that clipping cut off."""
-    boxes: list[Array] = []
-    stack = [root]
-    cut = iter(tree.cut.tolist())
-    for node in tree.axis.tolist():
-        box = stack.pop()
-        if node == CLIPPED:
-            boxes.append(box)
-        elif node >= 0:
-            above, below = box.copy(), box.copy()
-            above[0, node] = below[1, node] = next(cut)
-            stack += [above, below]
-    return boxes
-
-
-def spliced(tree: Piece, parts: Piece) -> Piece:
-    """The tree with every clipped leaf replaced by the next subtree of `parts`."""
-    kept = tree.axis != CLIPPED
-    # a subtree is over when its nodes have one leaf more than cuts
-    balance = np.cumsum(np.where(parts.axis >= 0, 1, -1))
-    finished = -np.minimum.accumulate(np.minimum(balance, 0))
-    subtree = np.concatenate([[0], finished[:-1]])
-    place = np.concatenate([np.flatnonzero(kept), np.flatnonzero(~kept)[subtree]])
-    axis = np.concatenate([tree.axis[kept], parts.axis])
-
-    def order(kinds: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.argsort(place[kinds], kind="stable")
-
-    bounded, sloped = np.isin(axis, (RELAXED, SLOPED)), axis == SLOPED
-    lines = Lines(
-        np.concatenate([tree.lines.weights, parts.lines.weights])[order(bounded)],
-        np.concatenate([tree.lines.slopes, parts.lines.slopes])[order(sloped)],
-    )
-    cells = [*tree.cells, *parts.cells]
-    return Piece(
-        axis[order(np.ones_like(axis, np.bool_))],
-        np.concatenate([tree.cut, parts.cut])[order(axis >= 0)],
-        lines,
-        cells=[cells[k] for k in order(axis == CELLS)],
-    )

@@ -18,7 +18,7 @@
   keel-paper table 1 --only auto --from tables/table-1.json  auto anew, others from it
 
 Every finished job (row, dataset, seed) is kept in OUT/measurements.sqlite: started again after a
-kill, nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON;
+kill, nothing is computed twice. OUT also receives the table as text, Markdown and JSON;
 the JSON file holds every run behind it. Each row is compared with the untouched SGC on the same
 seeds, and with one that is tuned on validation. A first seed that takes more processor time than
 --row-budget is stopped; its cell stays empty and says so."""
@@ -101,8 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--features", default="auto", help=words)
     words = "processor time a job may take, 0: any (default 600)"
     add("--row-budget", type=_budget, default=600.0, metavar="SECONDS", help=words)
-    formats = ("text", "md", "latex", "csv")
-    add("--format", choices=formats, default="text", help="what is printed")
+    add("--format", choices=("text", "md"), default="text", help="what is printed")
     cores = os.cpu_count() or 1
     add("--jobs", type=jobs_type, default=cores, metavar="N", help="worker processes")
     add("--retry", action="store_true", help="compute jobs again that failed before")

@@ -52,15 +52,6 @@ SETTINGS = _SurfaceSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class _Met:
-    """A counterexample that the verifier found in some round."""
-
-    round: int
-    condition: str
-    state: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Loop:
     """A trained closed loop: the question about it, its verdict, and the counterexamples on the
     way."""
@@ -69,7 +60,7 @@ class Loop:
     problem: Problem
     verdict: str
     rounds: int
-    met: list[_Met]
+    met: list[tuple[str, Array]]  # the condition that a state violates
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,23 +97,20 @@ class Plane:
 
 def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, seed: int) -> Loop:
     """Algorithm 1 for one class, writing down every counterexample."""
-    met: list[_Met] = []
-    rounds = [0]
+    met: list[tuple[str, Array]] = []
 
     def verify(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
         report = boxes_oracle(problem, seconds=seconds, complete=complete)
-        found = [c for c in report.conditions if c.counterexample is not None]
-        met.extend(_Met(rounds[0], c.condition, np.asarray(c.counterexample)) for c in found)
+        for one in report.conditions:
+            if one.counterexample is not None:
+                met.append((one.condition, np.asarray(one.counterexample)))
         return report
-
-    def next_round(*_: object) -> None:
-        rounds[0] += 1
 
     seconds = SETTINGS.seconds
     config = LyapunovConfig(form=form, seed=seed, seconds=seconds, verify_seconds=seconds)
     config = replace(config, rounds=SETTINGS.paper_rounds) if form == "paper" else config
     graph = (task.x, task.edge_index)
-    result = certify(frozen, *graph, config, classes=[label], verifier=verify, on_round=next_round)
+    result = certify(frozen, *graph, config, classes=[label], verifier=verify)
     outcome = result.outcomes[0]
     return Loop(form, outcome.problem, outcome.verdict.value, len(result.log), met)
 
@@ -145,10 +133,12 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
     count = min(SETTINGS.starts, task.n_nodes)
     starts = logits[np.random.default_rng(seed).choice(task.n_nodes, count, replace=False)]
     with canvas(3, len(loops), width=4.4, height=3.6, squeeze=False) as (figure, axes):
+        numbers = {}
         for row, loop in zip(axes, loops, strict=True):
             problem = loop.problem
             plane = Plane.of(logits, problem.equilibrium, problem.lower, problem.upper)
             paths = trajectories(loop, starts)
+            numbers[loop.form] = loop_numbers(loop, paths)
             _surface(figure, row[0], loop, plane)
             _phase(row[1], loop, plane, paths)
             _decline(row[2], loop, paths)
@@ -156,7 +146,6 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
         title = "the Lyapunov function around Y, and its closed loop"
         heading(figure, f"{task.name}, class {label}: {title}")
         files = save(figure, out, "figure-5")
-    numbers = {loop.form: loop_numbers(loop, trajectories(loop, starts)) for loop in loops}
     return Drawn(files, {"figure": 5, "dataset": task.name, "class": label, "forms": numbers})
 
 
@@ -215,7 +204,7 @@ def _phase(axes: Any, loop: Loop, plane: Plane, paths: Array) -> None:
     label = "starts: logits of nodes"
     axes.scatter(flat[:, 0, 0], flat[:, 0, 1], s=8, color=INK, linewidths=0, label=label)
     for condition, (colour, marker) in CONDITIONS.items():
-        found = [one.state for one in loop.met if one.condition == condition]
+        found = [state for violated, state in loop.met if violated == condition]
         if found:
             points = plane.flat(np.stack(found))
             label = f"counterexample to {condition}"

@@ -29,7 +29,10 @@ from graphkeel_paper.tables.published import (
 UNKNOWN = "unknown"
 RUNS = "runs"  # the records' name in the file
 _ID_LENGTH = 16  # hex digits of a hash that the file keeps
-_RESULT = ("accuracy", "base", "balanced", "balanced_base", "kept", CPU_SECONDS)
+_RESULT = (
+    *("accuracy", "base", "balanced", "balanced_base", "auc", "auc_base"),
+    *("kept", CPU_SECONDS),
+)
 _DECISION = ("residual", "chosen", "proofs")
 
 
@@ -191,6 +194,9 @@ class Cell:
     balanced: float | None = None  # accuracy averaged over classes
     balanced_gain: float | None = None
     balanced_worst: float | None = None
+    auc: float | None = None  # area under the ROC curve of two classes
+    auc_gain: float | None = None
+    auc_worst: float | None = None
     refused: int = 0  # seeds in which the model was left alone
     residual: float | None = None  # ‖C(h*) − Y‖ of the worst seed, for controllers
     seconds: float | None = None  # mean of a job
@@ -303,7 +309,8 @@ def _with_its_worst(
         del figures["p_value"]
     return {
         **figures,
-        **_balanced(list(results.values())),
+        **_beside("balanced", list(results.values())),
+        **_beside("auc", list(results.values())),
         "refused": sum(bool(result.get("kept")) for result in results.values()),
         "note": _failures(found),
     }
@@ -327,14 +334,15 @@ def _mean_gain(pairs: _Pairs) -> float:
     return float(gains(*zip(*pairs, strict=True)).mean())
 
 
-def _balanced(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    if not all("balanced" in result for result in results):
+def _beside(name: str, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Another measure: its mean, its mean gain and its worst seed's."""
+    if not all(name in result for result in results):
         return {}
-    differences = [result["balanced"] - result["balanced_base"] for result in results]
+    differences = [result[name] - result[f"{name}_base"] for result in results]
     return {
-        "balanced": summarise([result["balanced"] for result in results]).mean,
-        "balanced_gain": summarise(differences).mean,
-        "balanced_worst": min(differences),
+        name: summarise([result[name] for result in results]).mean,
+        f"{name}_gain": summarise(differences).mean,
+        f"{name}_worst": min(differences),
     }
 
 

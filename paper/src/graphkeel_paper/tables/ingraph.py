@@ -38,11 +38,8 @@ _ROWS = (
     UNTOUCHED,
     Row("auto", "auto", "ours", "auto"),
     *CONTROLS,
-    *RIVALS,
-    Row("finetune", "fine-tuned on the new labels", "trained", "finetune"),
     Row("retrain", "retrained on the same labels", "trained", "retrain"),
     Row("gcn-words", "GCN trained on the same labels", "trained", "gcn-words"),
-    Row("pool", "plain pool, our averaging", "trained", "pool"),
 )
 
 

@@ -1,9 +1,7 @@
-"""How a table is laid out, and written as text, Markdown, LaTeX or CSV."""
+"""How a table is laid out, and written as text or Markdown."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -29,7 +27,7 @@ class Section:
 class Layout:
     """The figures, parts and legend of a kind of table."""
 
-    figures: str  # names of a cell's figures in JSON and CSV, in their order
+    figures: str  # names of a cell's figures in JSON, in their order
     sections: Callable[[Plan, Sequence[Cell]], list[Section]]
     legend: tuple[str, ...]
 
@@ -65,7 +63,8 @@ def with_worst(cell: Cell) -> str:
 
 COMPARISON = Layout(
     "row label group block column asked seeds mean std gain worst gain_low gain_high balanced "
-    "balanced_gain balanced_worst refused p_value p_holm seconds note method dataset paper",
+    "balanced_gain balanced_worst auc auc_gain auc_worst refused p_value p_holm seconds note "
+    "method dataset paper",
     _blocks,
     (
         "Each number: mean accuracy in percent (mean gain over the untouched model, worst seed's).",
@@ -190,19 +189,17 @@ METHODS = _paper_layout(controllers=False)
 CONTROLLERS = _paper_layout(controllers=True)
 
 
-# ---- A table as text, Markdown, LaTeX or CSV.
+# ---- A table as text or Markdown.
 
 
-FORMATS = {"text": "txt", "md": "md", "latex": "tex", "csv": "csv"}
+FORMATS = {"text": "txt", "md": "md"}
 
 
 def render(
     plan: Plan, layout: Layout, cells: Sequence[Cell], remarks: Sequence[str], style: str
 ) -> str:
     """The table as a text."""
-    if style == "csv":
-        return _csv(layout, cells)
-    write = {"text": _text, "md": _markdown, "latex": _latex}[style]
+    write = _text if style == "text" else _markdown
     return write(plan.title, layout.sections(plan, cells), remarks, layout.legend)
 
 
@@ -259,58 +256,3 @@ def _markdown_lines(section: Section) -> list[str]:
     rule = ["---:" if i in numbers else "---" for i in range(len(head))]
     escaped = [[text.replace("|", "∣").strip() for text in line] for line in (head, rule, *body)]
     return [f"| {' | '.join(line)} |" for line in escaped]
-
-
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
-    "±": r"$\pm$",
-    "–": "--",
-    "·": r"\quad",
-    "→": r"$\to$",
-}
-
-
-def _tex(text: str) -> str:
-    return "".join(_TEX.get(letter, letter) for letter in text)
-
-
-def _latex(
-    title: str, sections: Sequence[Section], remarks: Sequence[str], legend: Sequence[str]
-) -> str:
-    """The sections without their details, for `booktabs`; published numbers in the line below
-    ours."""
-    lines = [f"% {title}"]
-    for section in sections:
-        if not section.detailed:
-            lines += [f"% {section.heading}"] if section.heading else []
-            lines += _tabular(section)
-    return "\n".join([*lines, *(f"% {remark}" for remark in (*remarks, *legend))]) + "\n"
-
-
-def _tabular(section: Section) -> list[str]:
-    (_, *columns), *body = section.lines
-    lines = [
-        r"\begin{tabular}{l" + "r" * len(columns) + "}",
-        r"\toprule",
-        " & ".join(["Method", *(_tex(name.capitalize()) for name in columns)]) + r" \\",
-        r"\midrule",
-    ]
-    for line in body:
-        texts = [_tex(text.strip()) for text in line]
-        if line[0] == PUBLISHED_LINE:
-            texts = [rf"\textit{{{text}}}" for text in texts]
-        lines.append(" & ".join(texts) + r" \\")
-    return [*lines, r"\bottomrule", r"\end{tabular}"]
-
-
-def _csv(layout: Layout, cells: Sequence[Cell]) -> str:
-    """One line a cell, with every field."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fieldnames=layout.fields, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(cell.as_dict(layout.fields) for cell in cells)
-    return buffer.getvalue()

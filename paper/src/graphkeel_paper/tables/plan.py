@@ -36,7 +36,6 @@ class Row:
     label: str  # for print
     group: str
     method: str  # that `find_method` knows
-    keep: str = "model"  # of the source, where there is one
     model: str = "sgc"  # this and the next three as in `RunSpec`, where the table leaves them open
     labels: str = "train"
     features: str = "auto"

@@ -4,11 +4,13 @@ import."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from graphkeel.cli.shared.width import filled, fitted, terminal_width
 from graphkeel.core.errors import ConfigError
@@ -18,6 +20,8 @@ from graphkeel.graph.datasets import DATASETS
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+T = TypeVar("T")
 
 EXIT_DONE = 0
 EXIT_REFUTED = 1
@@ -32,31 +36,22 @@ EXIT_TERMINATED = 143
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:
     """argparse type: an integer from `low` to `high`, both included."""
-
-    def convert(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = low - 1
-        if not low <= value <= high:
-            _refuse(f"must be a whole number from {low} to {high}", text)
-        return value
-
-    return convert
+    return _checked(int, lambda n: low <= n <= high, f"a whole number from {low} to {high}")
 
 
 def number(low: float, high: float, *, above: bool = False) -> Callable[[str], float]:
     """argparse type: a number from `low` (with `above`: more than `low`) to `high`, never NaN."""
+    words = f"a number {'above' if above else 'from'} {low:g} {'up ' * above}to {high:g}"
+    return _checked(float, lambda n: low <= n <= high and not (above and n == low), words)
 
-    def convert(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        if not low <= value <= high or (above and value == low):
-            start = "above" if above else "from"
-            _refuse(f"must be a number {start} {low:g} {'up ' * above}to {high:g}", text)
-        return value
+
+def _checked(read: Callable[[str], T], fits: Callable[[T], bool], words: str) -> Callable[[str], T]:
+    def convert(text: str) -> T:
+        with contextlib.suppress(ValueError):
+            value = read(text)
+            if fits(value):
+                return value
+        _refuse(f"must be {words}", text)
 
     return convert
 
@@ -156,8 +151,10 @@ def _example(line: str, width: int) -> list[str]:
         nearer = f"{command.ljust(width - len(remark) - 2)}  {remark}"
         below = [*_example(command, width), *_example(_BELOW + remark, width)]
         return [nearer] if len(nearer) <= width else below
-    *parts, last = filled(line.strip(), width - len(_GOES_ON), indent, _BELOW)
-    return [*(part + _GOES_ON for part in parts), last]  # can be copied into a shell
+    kept = re.sub(r"(--[\w-]+) (?!-)", "\\1\xa0", line.strip())  # an option and its value
+    *parts, last = filled(kept, width - len(_GOES_ON), indent, _BELOW)
+    lines = [*(part + _GOES_ON for part in parts), last]  # can be copied into a shell
+    return [one.replace("\xa0", " ") for one in lines]
 
 
 # ---- options that several commands have

@@ -52,9 +52,11 @@ def specs(args: argparse.Namespace) -> Any:
 
 
 def chosen_spec(args: argparse.Namespace, **more: Any) -> RunSpec:
-    """One model, ours or the user's, on one dataset; `more` counts more than the flags."""
+    """One model, ours or the user's, on one dataset; `more` counts more than the flags. With the
+    user's own all labels serve, as in `Reconstructor.fit`; ours are in the paper's protocol."""
     model, options = chosen_model(args)
-    fields = {"features": args.features, "model_options": options, **more}
+    labels = "train+val" if model == OWN else "train"
+    fields = {"features": args.features, "model_options": options, "labels": labels, **more}
     split = args.split or DRAWN
     spec = specs(args).RunSpec(args.dataset, model, chosen_method(args), split=split, **fields)
     if args.split is None and model == OWN:

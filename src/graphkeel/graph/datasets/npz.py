@@ -49,7 +49,7 @@ def _required(labels: bool) -> tuple[str, ...]:
 
 
 def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
-    arrays.setdefault("y", np.full(len(arrays["x"]), -1))
+    arrays.setdefault("y", np.full(arrays["x"].shape[:1], -1))
     for key, kinds in _KINDS.items():
         if arrays[key].dtype.kind not in kinds:
             raise DataError(
@@ -61,6 +61,9 @@ def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
             )
     _check_memory(path, arrays)
     y = arrays["y"].astype(np.int64).reshape(-1)
+    if arrays["x"].shape[:1] != y.shape:
+        got = f"{len(y)} labels, x of shape {arrays['x'].shape}"
+        raise DataError(f"{path}: y must have one entry per node, -1 where unknown", got=got)
     return RawGraph(
         name=path.stem,
         x=arrays["x"].astype(np.float32, copy=False),

@@ -66,7 +66,10 @@ def _places(network: BlockNetwork) -> _Places | None:
     needed = pruned(network.inputs, list(network.blocks), len(network.blocks))
     loose = _loose(needed)
     total = needed.inputs + sum(needed.width(number) for number in needed.unit_blocks)
-    return _Places(needed, loose) if loose and total <= SQUARES.most_places else None
+    if not loose or total > SQUARES.most_places:
+        return None
+    places = _Places(needed, loose)
+    return places if places.every_square_is_read() else None
 
 
 def _loose(network: BlockNetwork) -> list[int]:
@@ -118,6 +121,15 @@ class _Places:
         rows = np.full((width, end), 0, dtype=object)
         rows[np.arange(width), first + np.arange(width)] = Fraction(1)
         return rows
+
+    def every_square_is_read(self) -> bool:
+        """Whether some unit depends on every square that is a place, its weights not all zero; a
+        checker takes any other for one of those that are rewritten."""
+        read = [self.maps[k] != 0 for k in self.network.unit_blocks]
+        places = np.flatnonzero(np.concatenate(read).sum(axis=0))
+        kept = [k for k in self.kept if self.network.blocks[k - 1].square]
+        squares = [self.first[k] + i for k in kept for i in range(self.network.width(k))]
+        return bool(np.isin(squares, places).all())
 
     def inequality(self, weight: Array, constant: float) -> Exact:
         """The matrix of the polynomial weight·(x, N(x)) + constant."""

@@ -1,4 +1,4 @@
-"""A run as the page shows it: headline, seeds, classes, nodes."""
+"""A run of several seeds and a single fit as the page shows them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
     return {
         "spec": run.spec,
         "verdict": _verdict(run),
+        **_written(run.rows),
         "lead": _lead(run.spec, len(run.rows)),
         "program": _program(run.manifest),
         "versions": {
@@ -59,6 +60,24 @@ def _verdict(run: RunFiles) -> dict[str, str]:
     kind = "good" if min(gains) >= 0 else "bad" if better == 0 else "mild"
     words = "better" if len(gains) == 1 and better else f"better on {better} of {len(gains)} seeds"
     return {"kind": kind, "words": words}
+
+
+def _written(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Change and evidence of the seeds in which features were written; None where nobody noted
+    them."""
+    told = [row.get("decision") or {} for row in rows if not row["kept"]]
+    told = [one for one in told if "change" in one and "evidence" in one]
+    change = 100.0 * float(np.mean([one["change"] for one in told])) if told else None
+    return {"change": change, "evidence": shares_view([one["evidence"] for one in told])}
+
+
+def shares_view(found: Sequence[dict[str, float]]) -> list[dict[str, Any]]:
+    """Shares of the evidence in percent, largest first, over several fits; nothing where no sum of
+    evidence decided."""
+    sums = {name: sum(one[name] for one in found) for name in (found[0] if found else ())}
+    shares = {name: 100.0 * total / len(found) for name, total in sums.items()}
+    rows = [{"name": name, "share": share} for name, share in shares.items()]
+    return sorted(rows, key=lambda row: -row["share"]) if any(shares.values()) else []
 
 
 def _program(manifest: dict[str, Any]) -> str:
@@ -162,3 +181,54 @@ def changes(nodes: Sequence[Nodes]) -> dict[str, float] | None:
     counts = {**right, "gained": moved & right["after"], "lost": moved & right["before"]}
     shares = {name: float(mask.sum()) / len(nodes) for name, mask in counts.items()}
     return {**shares, "nodes": len(y) / len(nodes)}
+
+
+# ---- a single fit
+
+
+def own_view(facts: dict[str, Any]) -> dict[str, Any]:
+    """Everything the template needs, in plain values."""
+    columns = facts["columns"]
+    nodes = [] if columns is None else [columns]
+    left_out = max(0, facts["nodes"] - PAGE.nodes)
+    words = f"{left_out:,} further nodes are not in this page; those that changed come first."
+    return {
+        **{name: value for name, value in facts.items() if name not in ("columns", "decision")},
+        **facts["decision"],
+        "n_classes": facts["classes"],
+        "change": 100.0 * facts["change"],
+        "evidence": shares_view([facts["evidence"]]),
+        "changed": None if columns is None else int(_changed(columns).sum()),
+        "tested": changes(nodes),
+        "classes": class_rows(nodes) or [row for one in nodes for row in _class_shares(one, facts)],
+        "shown_seeds": [0],
+        "left_out": words * (left_out > 0),
+    }
+
+
+def own_nodes(facts: dict[str, Any]) -> dict[str, Any]:
+    """Columns for the page's search; of a large graph, nodes that changed come first."""
+    columns = facts["columns"]
+    if columns is None:
+        return {}
+    shown = np.sort(np.argsort(~_changed(columns), kind="stable")[: PAGE.nodes])
+    found = {name: values[shown].tolist() for name, values in columns.items()}
+    return {"0": {**found, "id": shown.tolist()}}
+
+
+def _changed(columns: Nodes) -> np.ndarray:
+    changed: np.ndarray = columns["before"] != columns["after"]
+    return changed
+
+
+def _class_shares(columns: Nodes, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Share of all nodes that each class is predicted for, in percent, and how many nodes."""
+    counts = [
+        np.bincount(columns[name], minlength=facts["classes"]) for name in ("before", "after")
+    ]
+    shares = [(100.0 * count / max(1, facts["nodes"])).tolist() for count in counts]
+    rows = zip(*shares, counts[1].tolist(), strict=True)
+    return [
+        {"label": label, "count": count, "before": before, "after": after, "gain": after - before}
+        for label, (before, after, count) in enumerate(rows)
+    ]
