@@ -11,7 +11,7 @@ from scipy import sparse
 from torch import Tensor
 
 from graphkeel.models.linear_map import LinearMap
-from graphkeel.reconstruct.steer import SteerSettings, _loss, linear_units
+from graphkeel.reconstruct.steer import SteerSettings, _Loss, linear_units
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def linear_facts(
     change = (features.double() - x.double()) / length
     carried = _carried(matrix, features.double() @ weight.T, linear.hops)
     logits = (carried + linear.bias.double()) / unit
-    loss = _loss(wanted, posterior.double(), chosen)
+    loss = _Loss(wanted, posterior.double().gather(1, wanted[:, None]), chosen.margin)
     back = _carried(matrix.T.tocsr(), loss.gradient(logits), linear.hops)
     gradient = length / unit * back @ weight + chosen.ridge * change
     propagation = propagation_bound(matrix)

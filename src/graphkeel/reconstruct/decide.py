@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
@@ -152,7 +152,7 @@ class Decision:
     def offsets(self) -> Doubles:
         return self.rounds[-1].offsets
 
-    @property
+    @cached_property
     def posterior(self) -> Array:
         return rowwise(softmax, self.scores)  # type: ignore[no-any-return]
 

@@ -417,7 +417,8 @@ class Reconstructor(Fitted):
         self.guard_ = found.guard
         self.features_ = found.features if found.guard.kept else self._context.x.clone()
         self.n_features_in_ = int(self.features_.shape[1])
-        self.change_ = relative_change(self.features_, self._context.x)
+        moved = steered if found.guard.kept else None
+        self.change_ = moved.change if moved else relative_change(self.features_, self._context.x)
         self.fall_ = () if steered is None else steered.fall
         self._passes = 0 if steered is None else steered.passes
         self._held = (found.held, found.judged)
