@@ -270,7 +270,7 @@ def test_certify_encloses_the_equilibrium_of_the_labelled_nodes(model, task, dat
     rec = gk.Reconstructor(model).fit(data)
     result = rec.certify(budget=20.0)
     facts = result.equilibrium
-    assert facts["nodes"] == len(task.y) and facts["controlled"] == len(rec.labels_)
+    assert facts["nodes"] == len(task.y) and facts["labelled"] == len(rec.labels_)
     assert facts["certain"] + len(facts["uncertain"]) == facts["nodes"]
     assert str(facts["certain"]) in " ".join(result.sentences())
     link = {"model": model, "data": data}

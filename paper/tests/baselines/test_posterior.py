@@ -18,7 +18,8 @@ def test_it_is_what_auto_leads_the_model_to():
     steered = get_method("auto").fit_predict(prepared.frozen, task, *nodes, 0)
     assert torch.allclose(alone.scores.sum(dim=1), torch.ones(task.n_nodes), atol=1e-4)
     assert alone.features is None
-    assert alone.decision == steered.decision  # the same labels, guard and choice
+    # the same labels, guard and choice; features are another matter
+    assert alone.decision.items() <= steered.decision.items()
     agree = (alone.scores.argmax(dim=1) == steered.scores.argmax(dim=1)).float().mean()
     assert float(agree) > 0.95
 
@@ -27,6 +28,6 @@ def test_on_another_graph_it_is_the_decision_of_auto():
     spec = AdaptSpec("sbm", "sbm", method="posterior-alone", target_labels=20)
     auto = AdaptSpec("sbm", "sbm", method="auto", target_labels=20)
     row, steered = spec.measure(0), auto.measure(0)
-    assert row["decision"] == steered["decision"]
+    assert row["decision"].items() <= steered["decision"].items()
     assert abs(row["accuracy"] - steered["accuracy"]) < 5.0
     assert spec.code_version() != "" and row["kept"] is False
