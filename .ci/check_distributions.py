@@ -1,12 +1,13 @@
 """Look into built distributions: what should be there is, and nothing else.
 
-python .ci/check_distributions.py DIST [--tag v1.2.3]
+python .ci/check_distributions.py DIST [--tag v1.2.3] [--source URL]
 """
 
 from __future__ import annotations
 
 import argparse
 import email
+import email.message
 import sys
 import tarfile
 import zipfile
@@ -23,13 +24,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tag", help="the version's tag, v and the version")
+    parser.add_argument("--source", help="the link to the sources that the metadata should hold")
     options = parser.parse_args()
     wrong = []
     for name, sources in PACKAGES.items():
         wheel = one(options.folder, f"{name}-*.whl")
         wrong += [f"{wheel.name}: {fault}" for fault in wheel_faults(wheel, name, sources)]
-        if options.tag and options.tag != f"v{version(wheel)}":
+        about = metadata(wheel)
+        if options.tag and options.tag != f"v{about['Version']}":
             wrong.append(f"{wheel.name}: not the version of the tag {options.tag}")
+        if options.source and f"Source, {options.source}" not in about.get_all("Project-URL", []):
+            wrong.append(f"{wheel.name}: no link to the sources, {options.source}")
         archive = one(options.folder, f"{name}-*.tar.gz")
         wrong += [f"{archive.name}: {fault}" for fault in sdist_faults(archive, name, sources)]
     sys.stdout.write("".join(f"{line}\n" for line in wrong))
@@ -78,11 +83,11 @@ def compare(found: set[str], wanted: set[str]) -> list[str]:
     return missing + [f"{name} does not belong there" for name in sorted(found - wanted)]
 
 
-def version(wheel: Path) -> str:
-    """The version in the wheel's metadata."""
+def metadata(wheel: Path) -> email.message.Message:
+    """The metadata of a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
-        return str(email.message_from_bytes(archive.read(name))["Version"])
+        return email.message_from_bytes(archive.read(name))
 
 
 if __name__ == "__main__":
