@@ -13,8 +13,7 @@ from graphkeel.graph.propagate.rowwise import rowwise
 
 def relative_change(features: Tensor, x: Tensor) -> Tensor:
     """|x' − x| / |x| of every node, (N,), of features x' and x; of the median |x| for x = 0."""
-    change: Tensor = rowwise(partial(_relative, typical_length(x)), features, x)
-    return change
+    return rowwise(partial(_relative, typical_length(x)), features, x)  # type: ignore[no-any-return]
 
 
 def _relative(usual: float, features: Tensor, x: Tensor) -> Tensor:
